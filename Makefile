@@ -1,0 +1,56 @@
+# `make` alone lists what there is. Everything is installed into this folder (.venv, .cache).
+# More arguments for the program behind a target go into ARGS, e.g. make test ARGS="-k sweep -x".
+
+SHELL := bash
+PYTHON := .venv/bin/python
+UV = $(or $(shell command -v uv),.tools/bin/uv)
+ONCE ?=
+ARGS ?=
+
+# The Java that set-up found, so that nobody needs to set JAVA_HOME.
+WITH_JAVA := JAVA_HOME="$(CURDIR)/.venv/java"
+# Fast tests are plain Python: one that starts a JVM by mistake fails here.
+WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
+
+.DEFAULT_GOAL := help
+.PHONY: help setup .ready run test test-fast lint format lock bench clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-10s  %s\n' "$$target" "$$text"; done
+
+setup: ## install Python packages, Java if missing, and the Delta jars; repeated, it does nothing
+	@bash scripts/setup
+
+.ready:
+	@bash scripts/setup --quiet
+
+run: .ready ## the demonstration: real flights through three indexes, update by update
+	@$(WITH_JAVA) ONCE="$(ONCE)" $(PYTHON) -m tidetable.demo $(ARGS)
+
+test: lint ## everything: ruff, mypy, the whole of pytest
+	@$(WITH_JAVA) $(PYTHON) -m pytest $(ARGS)
+
+test-fast: .ready ## only the tests that start no JVM and take no time
+	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -m 'not spark and not slow' $(ARGS)
+
+lint: .ready ## ruff (rules and format) and mypy (strict for spark/tidetable/core)
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+
+format: .ready ## let ruff format the code and repair what it can
+	@$(PYTHON) -m ruff check --fix-only --exit-zero .
+	@$(PYTHON) -m ruff format .
+
+lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer versions
+	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' requirements.in -o requirements.txt $(ARGS)
+
+bench: .ready ## the benchmarks; figures go to the terminal
+	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
+
+clean: ## remove what runs have made: .tidetable/ and include/data/
+	rm -rf .tidetable include/data
+
+distclean: clean ## also remove what set-up and tools have made
+	rm -rf .venv .cache .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

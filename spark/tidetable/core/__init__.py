@@ -1,0 +1,1 @@
+"""The rules of the index in plain Python: no Spark, no Airflow, no clock."""

@@ -1,0 +1,235 @@
+"""An index as its user describes it: one YAML file, one `Index`.
+
+Checks that need two fields sit in the validator of the later one and look at those before it:
+then one mistake does not hide another, as a check of the whole would, that runs only at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
+from pydantic.dataclasses import dataclass
+
+from tidetable.core import slot
+from tidetable.core.config import path_pattern
+from tidetable.core.config.mistakes import Misfits, shown
+from tidetable.core.config.quantities import (
+    Duration,
+    PositiveDuration,
+    RowLimit,
+    Size,
+    Time,
+    format_duration,
+    format_time,
+    parse_bad_rows_max,
+)
+from tidetable.core.config.scheme import SchemeConfig
+from tidetable.core.config.source import CLOSED, Column, Location, Source, Text
+from tidetable.core.schemes import Scheme
+from tidetable.core.slot import Timeline
+
+PERIOD_MAX = 1_000_000
+NAME_PATTERN = "[a-z][a-z0-9_]{0,62}"
+# Rows in the table lie where these put them: a changed value would look for them elsewhere.
+LAYOUT_FIELDS = frozenset(
+    {
+        "key",
+        "inserted_at",
+        "expires_at",
+        "lifetime",
+        "update_every",
+        "longest_lifetime",
+        "start",
+        "scheme",
+    }
+)
+
+
+class OnFailure(StrEnum):
+    """What a failed quality check does to the update."""
+
+    FAIL = "fail"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class Quality:
+    """What the quality report lets pass."""
+
+    imbalance_max: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = 1.5
+    """The largest cell may be so many times the average one."""
+
+    bad_rows_max: RowLimit = parse_bad_rows_max("5%")
+    """More bad rows than this share, or number, fail an update before it commits."""
+
+    on_failure: OnFailure = OnFailure.FAIL
+    """Whether a failed check fails the update or only warns."""
+
+
+def _name(name: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise ValueError(
+            f"{shown(name)} is not a name; write 1 to 63 small letters, digits and _, "
+            "a letter first"
+        )
+    return name
+
+
+def _expires_or_lives(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": ["expires_at"]}, {"required": ["lifetime"]}]
+
+
+INDEX = ConfigDict(
+    extra="forbid", use_attribute_docstrings=True, json_schema_extra=_expires_or_lives
+)
+
+
+@dataclass(frozen=True, kw_only=True, config=INDEX)
+class Index:
+    """One index: a Delta table that holds the live rows of one source."""
+
+    name: Annotated[
+        Text, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{NAME_PATTERN}$"})
+    ]
+    """Small letters, digits and _; the DAG of the index has the same name."""
+
+    description: Text | None = None
+    """What the index is for, in a sentence."""
+
+    source: Source
+    """Where the rows come from."""
+
+    key: Column
+    """The column that probes look up."""
+
+    inserted_at: Column
+    """The column with the time from which a row counts."""
+
+    expires_at: Column | None = None
+    """The column with the time at which a row dies; either this or lifetime."""
+
+    lifetime: Annotated[Text | None, Field(validate_default=True)] = None
+    """How long a row lives, as a Spark SQL interval expression; either this or expires_at."""
+
+    update_every: PositiveDuration
+    """The time from one update to the next, such as 30m"""
+
+    longest_lifetime: PositiveDuration
+    """No row lives longer after its arrival than this, such as 12h"""
+
+    start: Time
+    """The time at which the first slot begins, with a zone."""
+
+    end: Time | None = None
+    """The time after which there are no more updates, with a zone."""
+
+    table: Location
+    """Where the Delta table is: a folder or a URI such as s3a://bucket/table"""
+
+    scheme: SchemeConfig
+    """How rows are spread over cells, and what an update does to them."""
+
+    keep_versions_for: Duration = timedelta(hours=24)
+    """How long old versions of the table stay, for readers and time travel."""
+
+    quality: Quality = Field(default_factory=Quality)
+    """What the quality report lets pass."""
+
+    target_file_size: Annotated[Size, Field(json_schema_extra={"default": "64MB"})] = 64 * 1024**2
+    """Files above this size are split by key range, such as 64MB"""
+
+    @property
+    def period(self) -> int:
+        """p: the number of updates in the longest lifetime, rounded up."""
+        return slot.period(self.longest_lifetime, self.update_every)
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(self.start, self.update_every)
+
+    def build_scheme(self) -> Scheme:
+        return self.scheme.build(self.period)
+
+    @property
+    def layout_fingerprint(self) -> dict[str, Any]:
+        """What cannot change once the table exists, as JSON values; equal if and only if equal."""
+        layout: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", include=set(LAYOUT_FIELDS))
+        return {"arrived_at": self.source.arrived_at, **layout}
+
+    @field_validator("expires_at")
+    @classmethod
+    def _not_born_dead(cls, column: str | None, info: ValidationInfo) -> str | None:
+        inserted_at = info.data.get("inserted_at")
+        if column and inserted_at and column.lower() == inserted_at.lower():
+            raise ValueError(
+                f"'{column}' is inserted_at as well, so no row would live; write another column"
+            )
+        return column
+
+    @field_validator("lifetime")
+    @classmethod
+    def _one_way_to_die(cls, lifetime: str | None, info: ValidationInfo) -> str | None:
+        if "expires_at" not in info.data:
+            return lifetime  # It was written, and is a mistake already.
+        expires_at = info.data["expires_at"]
+        if expires_at is None and lifetime is None:
+            raise ValueError("neither expires_at nor lifetime is written; write one of the two")
+        if expires_at is not None and lifetime is not None:
+            raise ValueError("both expires_at and lifetime are written; keep one of the two")
+        return lifetime
+
+    @field_validator("longest_lifetime")
+    @classmethod
+    def _not_too_many_slots(cls, longest: timedelta, info: ValidationInfo) -> timedelta:
+        period = _period(longest, info.data.get("update_every"))
+        if period is not None and period > PERIOD_MAX:
+            every = format_duration(info.data["update_every"])
+            raise ValueError(
+                f"{format_duration(longest)} holds {period} updates of {every}; "
+                f"at most {PERIOD_MAX} are allowed: shorten it, or update less often"
+            )
+        return longest
+
+    @field_validator("end")
+    @classmethod
+    def _after_start(cls, end: datetime | None, info: ValidationInfo) -> datetime | None:
+        start = info.data.get("start")
+        if end and start and end <= start:
+            raise ValueError(
+                f"{format_time(end)} is not after start, {format_time(start)}; write a later time"
+            )
+        return end
+
+    @field_validator("table")
+    @classmethod
+    def _apart_from_source(cls, table: str, info: ValidationInfo) -> str:
+        if path_pattern.has_placeholders(table):
+            raise ValueError(f"{shown(table)} has a time placeholder; a table has one place")
+        source = info.data.get("source")
+        if source and path_pattern.overlap(source.path, table):
+            raise ValueError(
+                f"{shown(table)} and source.path, {shown(source.path)}, lie in each other; "
+                "write a folder of its own"
+            )
+        return table
+
+    @field_validator("scheme")
+    @classmethod
+    def _fits(cls, scheme: SchemeConfig, info: ValidationInfo) -> SchemeConfig:
+        period = _period(info.data.get("longest_lifetime"), info.data.get("update_every"))
+        misfits = tuple(scheme.misfits(period))
+        if misfits:
+            raise Misfits(misfits)
+        return scheme
+
+
+def _period(longest: timedelta | None, every: timedelta | None) -> int | None:
+    """p, or None if one of the two is itself a mistake."""
+    return slot.period(longest, every) if longest and every else None
+
+
+_ADAPTER = TypeAdapter(Index)

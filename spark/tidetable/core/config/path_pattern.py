@@ -1,0 +1,141 @@
+"""Source paths: where a relative one starts, and the time placeholders that one may hold.
+
+A placeholder is a strftime pattern in braces, in UTC: `data/{%Y-%m-%d}/{%H}`. Braces that hold a
+comma and no percent sign are a glob of Spark's, `{a,b}`, and stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tidetable.core.config.mistakes import shown
+from tidetable.core.errors import UserError
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{([^{}]*%[^{}]*)\}")
+_DIRECTIVE = re.compile(r"%(-?.|$)")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# From fine to coarse: what one step of the pattern's finest directive is.
+_UNIT_OF = {"M": "minute", "H": "hour", "d": "day", "j": "day", "m": "month", "Y": "year"}
+_STEPS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+_UNITS = ("minute", "hour", "day", "month", "year")
+_ALLOWED = "%Y, %m, %d, %j, %H, %M"
+
+PATHS_MAX = 1_000_000
+
+
+def checked(path: str) -> str:
+    """The path itself if its braces are all understood; ValueError otherwise."""
+    rest = _BRACES.sub("", path)
+    if "{" in rest or "}" in rest:
+        raise ValueError(
+            f"{shown(path)} has a brace without its partner; write placeholders as {{%Y-%m-%d}}"
+        )
+    for inside in _BRACES.findall(path):
+        if "%" not in inside and "," not in inside:
+            raise ValueError(
+                f"'{{{inside}}}' is not a time placeholder; "
+                f"write a pattern of {_ALLOWED}, such as {{%Y-%m-%d}}"
+            )
+        for letter in _DIRECTIVE.findall(inside):
+            if letter not in _UNIT_OF and letter != "%":
+                raise ValueError(
+                    f"'%{letter}' in '{{{inside}}}' is not a part of a time placeholder; "
+                    f"allowed are {_ALLOWED}"
+                )
+    return path
+
+
+def resolved(path: str, base: str) -> str:
+    """A relative path below `base`; a URI or an absolute path as it is."""
+    if _URI.match(path) or path.startswith("/"):
+        return path
+    return os.path.normpath(Path(base, path))
+
+
+def has_placeholders(path: str) -> bool:
+    return _PLACEHOLDER.search(path) is not None
+
+
+def root(path: str) -> str:
+    """The last complete directory before the first placeholder; the path itself if it has none."""
+    first = _PLACEHOLDER.search(path)
+    if first is None:
+        return path
+    return path[: first.start()].rpartition("/")[0] or "/"
+
+
+def overlap(source: str, table: str) -> bool:
+    """Whether one lies in the other: then the source is read, or vacuumed, with the table."""
+    # Beside the folders that placeholders make there is room for a table.
+    table_in_source = not has_placeholders(source) and _within(table, source)
+    return table_in_source or _within(root(source), table)
+
+
+def _within(path: str, folder: str) -> bool:
+    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def expanded(path: str, after: datetime, until: datetime) -> list[str]:
+    """The paths that can hold rows of the slots (after, until], in order, each once."""
+    if after.tzinfo is None or until.tzinfo is None:
+        raise ValueError("after and until need a zone")
+    if until < after:
+        raise ValueError(f"until ({until}) lies before after ({after})")
+    patterns = _PLACEHOLDER.findall(path)
+    if not patterns:
+        return [path]
+    directives = set(_DIRECTIVE.findall("".join(patterns)))
+    units = {_UNIT_OF[letter] for letter in directives if letter in _UNIT_OF}
+    if not units:  # `{%%}` alone: a percent sign, no time
+        return [_filled(path, after)]
+    finest = next(unit for unit in _UNITS if unit in units)
+    times = _steps(after.astimezone(UTC), until.astimezone(UTC), finest)
+    # A dict keeps the order; a pattern such as {%H} alone comes round to the same path again.
+    return list(dict.fromkeys(_filled(path, time) for time in times))
+
+
+def _filled(path: str, time: datetime) -> str:
+    return _PLACEHOLDER.sub(lambda match: time.strftime(match[1]), path)
+
+
+def _steps(after: datetime, until: datetime, unit: str) -> Iterator[datetime]:
+    """The starts of all units that meet (after, until]."""
+    if after == until:
+        return
+    # The first moment of the interval: `after` itself belongs to the slot before.
+    time = _truncated(after + timedelta(microseconds=1), unit)
+    count = 0
+    while time <= until:
+        count += 1
+        if count > PATHS_MAX:
+            raise UserError(
+                f"More than {PATHS_MAX} paths, one for each {unit}, lie between {after} and "
+                f"{until}; read fewer slots at once, or a coarser path."
+            )
+        yield time
+        time = _next(time, unit)
+
+
+def _truncated(time: datetime, unit: str) -> datetime:
+    time = time.replace(second=0, microsecond=0)
+    if unit == "minute":
+        return time
+    time = time.replace(minute=0)
+    if unit == "hour":
+        return time
+    time = time.replace(hour=0)
+    if unit == "day":
+        return time
+    return time.replace(day=1) if unit == "month" else time.replace(day=1, month=1)
+
+
+def _next(time: datetime, unit: str) -> datetime:
+    if unit in _STEPS:
+        return time + _STEPS[unit]
+    # Long enough to reach the next month or year from its first day, too short to skip one.
+    return _truncated(time + timedelta(days=32 if unit == "month" else 367), unit)

@@ -1,0 +1,122 @@
+"""The `scheme` of an index: which one, and how many parts it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from tidetable.core.placement import Placement
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+
+CELLS_MAX = 10_000
+EVERY_MAX = 1_000
+
+Parts: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=CELLS_MAX)]
+PARTS = "Parts by {} slot; at most one for each update in longest_lifetime."
+
+
+def _name_is_required(schema: dict[str, Any]) -> None:
+    # Python gives each class its own name; a file has nothing else to tell the schemes apart by.
+    schema["required"] = ["name", *schema["required"]]
+    del schema["properties"]["name"]["default"]
+
+
+SCHEME = ConfigDict(
+    extra="forbid", use_attribute_docstrings=True, json_schema_extra=_name_is_required
+)
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class _GridConfig:
+    # Pydantic finds docstrings of attributes only in the class itself, not in the ones below it.
+    insertion: Annotated[Parts, Field(description=PARTS.format("insertion"))]
+    expiration: Annotated[Parts, Field(description=PARTS.format("expiration"))]
+    placement: Annotated[
+        Placement,
+        Field(description="Whether neighbouring slots go to different parts or share one."),
+    ] = Placement.ROUND_ROBIN
+
+    @property
+    def cells(self) -> int:
+        return self.insertion * self.expiration
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        """(field, message) for what does not go together; `period` None if it is not known."""
+        yield from _more_than_slots("insertion", self.insertion, period)
+        yield from _more_than_slots("expiration", self.expiration, period)
+        if self.cells > CELLS_MAX:
+            yield (
+                "insertion",
+                f"{self.insertion} x {self.expiration} parts are {self.cells} cells; "
+                f"insertion x expiration may be at most {CELLS_MAX}",
+            )
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class RebuildConfig(_GridConfig):
+    """Doubly partitioned; every touched cell is written again: cheap to probe."""
+
+    name: Literal["rebuild"] = "rebuild"
+
+    def build(self, period: int) -> Scheme:
+        return Rebuild(period, self.insertion, self.expiration, self.placement)
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class NoRebuildConfig(_GridConfig):
+    """Doubly partitioned; new rows are appended, expired ones marked: cheap to update."""
+
+    name: Literal["no_rebuild"] = "no_rebuild"
+
+    def build(self, period: int) -> Scheme:
+        return NoRebuild(period, self.insertion, self.expiration, self.placement)
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class SweepConfig:
+    """Partitioned by expiration; a group is merged when one of its slots expires."""
+
+    name: Literal["sweep"] = "sweep"
+
+    groups: Parts
+    """Expiration groups; at most one for each update in longest_lifetime."""
+
+    every: Annotated[int, Field(strict=True, ge=1, le=EVERY_MAX)] = 1
+    """Sweep a group every so many times that it expires; above 1 needs deletion_vectors."""
+
+    deletion_vectors: Annotated[bool, Field(strict=True)] = False
+    """Mark expired rows in place, and keep new rows in a log until their group is swept."""
+
+    @property
+    def cells(self) -> int:
+        return self.groups + self.deletion_vectors
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        """(field, message) for what does not go together; `period` None if it is not known."""
+        yield from _more_than_slots("groups", self.groups, period)
+        if self.every > 1 and not self.deletion_vectors:
+            yield (
+                "every",
+                f"{self.every} without deletion vectors would leave expired rows in the table; "
+                "write every: 1, or deletion_vectors: true",
+            )
+
+    def build(self, period: int) -> Scheme:
+        return Sweep(period, self.groups, self.every, self.deletion_vectors)
+
+
+SchemeConfig: TypeAlias = Annotated[
+    RebuildConfig | NoRebuildConfig | SweepConfig, Field(discriminator="name")
+]
+
+
+def _more_than_slots(field: str, parts: int, period: int | None) -> Iterator[tuple[str, str]]:
+    if period is not None and parts > period:
+        yield (
+            field,
+            f"{parts} is more than the {period} updates in longest_lifetime; "
+            f"write at most {period}",
+        )

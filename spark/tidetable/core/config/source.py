@@ -1,0 +1,137 @@
+"""The `source` of an index: where its rows come from and when they arrived."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic.dataclasses import dataclass
+
+from tidetable.core.config import path_pattern
+from tidetable.core.config.mistakes import shown, suggestion
+from tidetable.core.config.quantities import Duration
+
+CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+RESERVED_COLUMNS = ("_g", "_e", "_insertion_slot", "_expiration_slot")
+TEXT_MAX = 10_000
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty text; write something, or leave the field out if it is optional")
+    if len(text) > TEXT_MAX:
+        raise ValueError(f"text of {len(text)} characters; write at most {TEXT_MAX}")
+    return text
+
+
+def _column(name: str) -> str:
+    # Spark takes column names that differ only in case for the same.
+    if name.lower() in RESERVED_COLUMNS:
+        raise ValueError(
+            f"'{name}' is a column that the index adds itself; rename it in the source "
+            f"(reserved: {', '.join(RESERVED_COLUMNS)})"
+        )
+    return name
+
+
+def _format(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
+        raise ValueError(
+            f"{shown(name)} is not a format; write a name that Spark reads, "
+            "such as parquet, csv, json, delta"
+        )
+    return name
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown; no name at all; a folder of names
+        near = suggestion(name, available_timezones())
+        raise ValueError(
+            f"{shown(name)} is not a time zone; write an IANA name, such as UTC or "
+            f"America/New_York{near}"
+        ) from None
+    return name
+
+
+def _located(path: str, info: ValidationInfo) -> str:
+    """Relative paths start at the folder that the loader names; without a loader they stay."""
+    base = (info.context or {}).get("base")
+    return path if base is None else path_pattern.resolved(path, base)
+
+
+def _option(value: object) -> object:
+    """Spark's reader takes text; the loader has put numbers and words as they were written."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{shown(value)} is no option; write text, a number, true or false")
+    return value
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
+Column: TypeAlias = Annotated[
+    Text,
+    AfterValidator(_column),
+    Field(json_schema_extra={"not": {"enum": list(RESERVED_COLUMNS)}}),
+]
+Location: TypeAlias = Annotated[Text, AfterValidator(_located)]
+Option: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_option, json_schema_input_type=str | int | float | bool),
+]
+
+
+class Late(StrEnum):
+    """What becomes of rows that arrive after the source promised to be complete."""
+
+    ACCEPT = "accept"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class Source:
+    """Where rows come from. In a loaded index `path` is absolute or a URI."""
+
+    path: Annotated[Location, AfterValidator(path_pattern.checked)]
+    """Folder or file of the rows; may hold time placeholders in UTC: data/{%Y-%m-%d}/{%H}"""
+
+    format: Annotated[Text, AfterValidator(_format)] = "parquet"
+    """Any format that Spark reads: parquet, csv, json, delta, ..."""
+
+    arrived_at: Column
+    """The column with the time at which a row arrived in the source."""
+
+    timezone: Annotated[Text, AfterValidator(_zone)] | None = None
+    """The IANA zone of timestamps that carry none; without it such timestamps are an error."""
+
+    schema: Text | None = None
+    """The columns as Spark DDL, for csv and json: tail_number string, seats int"""
+
+    options: dict[str, Option] = Field(default_factory=dict)
+    """Options of Spark's reader, such as header: true"""
+
+    grace: Duration = timedelta(0)
+    """How long after a slot's end the source may still be incomplete."""
+
+    late: Late = Late.ACCEPT
+    """Rows found later than that: taken into the next update, or put into quarantine."""
+
+    recount_every: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 12
+    """Every n-th update counts the last n slots again to find late rows; 0 is never."""
+
+    @property
+    def root(self) -> str:
+        """The last complete directory before the first placeholder, or the whole path."""
+        return path_pattern.root(self.path)
+
+    def paths_for(self, after: datetime, until: datetime) -> list[str]:
+        """The paths that can hold rows which arrived in (after, until], in order, each once."""
+        return path_pattern.expanded(self.path, after, until)

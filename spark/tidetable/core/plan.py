@@ -1,0 +1,151 @@
+"""What one update does to the cells, decided before any data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidetable.core.cell import LOG, Cell, CellState
+
+TAKES = "takes new rows"
+EXPIRES = "rows expire"
+BOTH = f"{TAKES} and {EXPIRES}"
+LEAVES = "rows of swept groups leave"
+GONE = "every row in it has expired"
+
+
+class Action(StrEnum):
+    """What happens to one cell. Insertions into a cell are part of REWRITE and of APPEND."""
+
+    REWRITE = "rewrite"
+    """Its live rows and its new rows are written again, sorted; its old files go."""
+
+    EXPIRE = "expire"
+    """Its expired rows are marked by deletion vectors; no row is written."""
+
+    APPEND = "append"
+    """Its new rows become a new file; what is there stays as it is."""
+
+    APPEND_AND_EXPIRE = "append+expire"
+    """New file, and expired rows are marked by deletion vectors."""
+
+    DROP = "drop"
+    """All of its files go unread: every row in it has expired."""
+
+    @property
+    def appends(self) -> bool:
+        return self in (Action.APPEND, Action.APPEND_AND_EXPIRE)
+
+    @property
+    def expires_in_place(self) -> bool:
+        return self in (Action.EXPIRE, Action.APPEND_AND_EXPIRE)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One touched cell: what is done to it and why, in words for people."""
+
+    action: Action
+    why: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Slots first..last in one commit (first == last unless folded).
+
+    `touched` names every cell that is read or written. `swept` is used by Sweep with deletion
+    vectors only: group -> the last slot of this plan at which that group was swept; the rows of
+    these groups leave the log, and new rows that arrived up to that slot go to the base cell.
+    """
+
+    first: int
+    last: int
+    touched: Mapping[Cell, Touch]
+    swept: Mapping[int, int] = field(default_factory=dict)
+
+    def cells(self, *actions: Action) -> Iterator[Cell]:
+        """The touched cells with one of these actions, in order; all of them if none is named."""
+        return (
+            cell
+            for cell, touch in sorted(self.touched.items())
+            if not actions or touch.action in actions
+        )
+
+    @property
+    def is_fold(self) -> bool:
+        return self.first != self.last
+
+    @property
+    def takes_from_log(self) -> bool:
+        """Whether rows of swept groups leave the log; not if it holds none that live."""
+        log = self.touched.get(LOG)
+        return bool(self.swept) and log is not None and log.action.expires_in_place
+
+    def pruned(
+        self, states: Mapping[Cell, CellState], arrivals: Mapping[Cell, int], *, merges: bool
+    ) -> Plan:
+        """The same update without the touches that would change nothing.
+
+        `states` tells about the cells before the update (a cell left out is empty), `arrivals` how
+        many new rows go into each under this plan, `merges` is that of the scheme. The table has
+        the same rows in the same cells afterwards; a cell of which all rows go is dropped unread.
+        """
+        # A scheme plans for any data it might hold; the metadata of the data it does hold often
+        # shows that a cell has no part in this update, and what is not touched costs nothing.
+        log = states.get(LOG, CellState())
+        # Only the log as a whole is known, not its groups: while it holds a live row, that row
+        # may belong to any swept group, so none of these can be left out.
+        log_feeds = bool(self.swept) and log.rows > 0 and not log.all_expire(self.last)
+        touched: dict[Cell, Touch] = {}
+        for cell, touch in self.touched.items():
+            need = _Need(
+                state=states.get(cell, CellState()),
+                last=self.last,
+                takes=arrivals.get(cell, 0) > 0,
+                fed=log_feeds and cell != LOG and cell.e in self.swept,
+                leaves=log_feeds and cell == LOG,
+                merges=merges,
+            )
+            action = need.of(touch.action)
+            if action is not None:
+                touched[cell] = touch if action is touch.action else Touch(action, need.why(action))
+        rewritten = {cell.e for cell, touch in touched.items() if touch.action is Action.REWRITE}
+        swept = {group: slot for group, slot in self.swept.items() if group in rewritten}
+        return Plan(self.first, self.last, touched, swept)
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What one touched cell needs of its update, as far as its metadata tells."""
+
+    state: CellState
+    last: int
+    takes: bool
+    fed: bool
+    leaves: bool
+    merges: bool
+
+    def of(self, action: Action) -> Action | None:
+        """What is left of the action; None if it would change nothing."""
+        expires = self.leaves or self.state.some_expire(self.last)
+        if action is Action.APPEND:
+            return action if self.takes else None
+        if self.state.all_expire(self.last) and not self.takes and not self.fed:
+            return Action.DROP
+        if action is Action.REWRITE:
+            # A sweep that finds several files is useful even if no row comes or goes: it makes
+            # them one. Under Rebuild a cell is as it was last written.
+            merge = self.merges and self.state.files > 1
+            return action if self.takes or self.fed or expires or merge else None
+        if action is Action.EXPIRE or not self.takes:
+            return Action.EXPIRE if expires else None
+        return Action.APPEND_AND_EXPIRE if expires else Action.APPEND
+
+    def why(self, action: Action) -> str:
+        """The reason for an action that is not the one planned."""
+        if action is Action.DROP:
+            return GONE
+        if action is Action.APPEND:
+            return TAKES
+        return LEAVES if self.leaves else EXPIRES

@@ -1,0 +1,153 @@
+"""One plan, one commit: what is written, what is removed, and the fence around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidetable.core.cell import LOG, Cell
+from tidetable.core.config import Index
+from tidetable.core.plan import Action, Plan
+from tidetable.core.schemes import Scheme
+from tidetable.delta.arrange import BYTES_PER_ROW, arrange, arranged, key_ranges
+from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.delta.log import Log
+from tidetable.delta.note import Note
+from tidetable.delta.session import cores
+from tidetable.delta.staging import expiry_column
+
+_LOST_A_RACE = (
+    "ConcurrentTransaction", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite",
+    "DELTA_CONCURRENT", "MetadataChanged", "ProtocolChanged",
+)  # fmt: skip
+
+
+class LostRace(Exception):
+    """Another writer committed first; nothing of ours is in the table."""
+
+
+def removed_by(plan: Plan, scheme: Scheme, log: Log) -> str | None:
+    """The predicate for the rows that leave the table; None if none can."""
+    present = set(log.cells)
+    whole = [cell for cell in plan.cells(Action.REWRITE, Action.DROP) if cell in present]
+    expired = f"{EXPIRATION_SLOT} <= {plan.last}"
+    parts = []
+    if whole:
+        parts.append(in_cells(whole))
+    # Rows that move out of the log are removed from it as the expired ones are.
+    leaves_log = expired
+    if plan.swept and (group := scheme.group_sql(EXPIRATION_SLOT)):
+        leaves_log = f"{expired} OR {_is_one_of(group, plan.swept)}"
+    for cell in plan.cells(Action.EXPIRE, Action.APPEND_AND_EXPIRE):
+        if cell in present:
+            parts.append(f"({in_cells([cell])} AND ({leaves_log if cell == LOG else expired}))")
+    return " OR ".join(parts) if parts else None
+
+
+def kept_rows(
+    spark: SparkSession, index: Index, plan: Plan, scheme: Scheme, log: Log
+) -> DataFrame | None:
+    """The live rows that have to be written again, in the cells they go to."""
+    rewritten = _read_again(plan, log)
+    group = scheme.group_sql(EXPIRATION_SLOT)
+    from_log = bool(plan.swept) and group is not None and LOG in log.cells
+    if not rewritten and not from_log:
+        return None
+    table = spark.read.format("delta").load(index.table)
+    alive = F.col(EXPIRATION_SLOT) > plan.last
+    kept = table.where(in_cells(rewritten)).where(alive) if rewritten else None
+    if from_log:
+        moved = (
+            table.where(in_cells([LOG]))
+            .where(alive)
+            .where(_is_one_of(str(group), plan.swept))
+            .withColumn(CELL_G, F.lit(0).cast("int"))
+            .withColumn(CELL_E, F.expr(str(group)).cast("int"))
+        )
+        kept = moved if kept is None else kept.unionByName(moved)
+    return kept
+
+
+def with_cells(frame: DataFrame, scheme: Scheme, plan: Plan | None) -> DataFrame:
+    """New rows with the cell they go to."""
+    g, e = scheme.cell_sql(plan, INSERTION_SLOT, EXPIRATION_SLOT)
+    return frame.withColumn(CELL_G, F.expr(g).cast("int")).withColumn(CELL_E, F.expr(e).cast("int"))
+
+
+def laid_out(
+    spark: SparkSession,
+    index: Index,
+    frame: DataFrame,
+    log: Log,
+    plan: Plan,
+    new: Mapping[Cell, int],
+) -> DataFrame:
+    """The rows to write, sorted inside their cells and split where a cell is large.
+
+    `new` counts the new rows by cell; sizes are guessed from what a stored row takes.
+    """
+    stored_rows = sum(file.rows for file in log.files)
+    stored_bytes = sum(file.bytes for file in log.files)
+    per_row = stored_bytes / stored_rows if stored_rows else BYTES_PER_ROW
+    rewritten = _read_again(plan, log)
+    sizes = {cell: int(rows * per_row) for cell, rows in new.items()}
+    for cell in rewritten:
+        sizes[cell] = sizes.get(cell, 0) + log.cells[cell].bytes
+    replaced = [file for file in log.files if file.cell in rewritten] or log.files
+    arrangement = arrange(
+        sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
+    )
+    return arranged(frame, arrangement, index.key, expiry_column(index))
+
+
+def _read_again(plan: Plan, log: Log) -> list[Cell]:
+    """Rewritten cells that hold a live row; of the others only the files have to go."""
+    return [
+        cell
+        for cell in plan.cells(Action.REWRITE)
+        if cell in log.cells and not log.cells[cell].all_expire(plan.last)
+    ]
+
+
+def write_commit(
+    index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str
+) -> None:
+    """Writes the rows and removes what matches, in one commit that uses up `fence`.
+
+    A fence that is used up already makes this a silent no-op or raises LostRace; the caller looks
+    at the newest note to learn which commit counts.
+    """
+    writer = (
+        frame.write.format("delta")
+        .option("txnAppId", fence)
+        .option("txnVersion", 1)
+        .option("userMetadata", note.dumps())
+    )
+    try:
+        if removed is None:
+            writer.mode("append").save(index.table)
+        else:
+            writer.mode("overwrite").option("replaceWhere", removed).save(index.table)
+    except PySparkException as error:
+        if any(sign in str(error) for sign in _LOST_A_RACE):
+            raise LostRace(str(error).splitlines()[0]) from error
+        raise
+
+
+def in_cells(cells: list[Cell]) -> str:
+    """A predicate on partition columns only, so that no file is read to evaluate it."""
+    by_g: dict[int, list[int]] = {}
+    for cell in cells:
+        by_g.setdefault(cell.g, []).append(cell.e)
+    tests = [
+        f"({CELL_G} = {g} AND {CELL_E} IN ({', '.join(map(str, es))}))"
+        for g, es in sorted(by_g.items())
+    ]
+    return "(" + " OR ".join(tests) + ")"
+
+
+def _is_one_of(expression: str, groups: Mapping[int, int]) -> str:
+    return f"{expression} IN ({', '.join(map(str, sorted(groups)))})"

@@ -1,0 +1,214 @@
+"""The Delta log of a table, read without a JVM: versions, notes, files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from tidetable.core.cell import Cell, CellState
+from tidetable.core.errors import TransientError
+from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT
+from tidetable.delta.note import Note
+
+_CHANGES_NO_ROW = frozenset(
+    {
+        "CREATE TABLE", "OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "RENAME COLUMN",
+        "UPGRADE PROTOCOL", "ADD CONSTRAINT", "DROP CONSTRAINT", "SET TABLE PROPERTIES",
+        "DROP FEATURE", "CLUSTER BY", "COMPUTE STATS", "FSCK", "ADD FEATURE",
+    }
+)  # fmt: skip
+"""Operations after which the table holds the same rows as before."""
+
+_FILE_COLUMNS = frozenset(
+    {
+        "path", "size_bytes", "num_records", f"partition.{CELL_G}", f"partition.{CELL_E}",
+        f"min.{EXPIRATION_SLOT}", f"max.{EXPIRATION_SLOT}",
+    }
+)  # fmt: skip
+
+
+def reader_uri(path: str) -> str:
+    """The path as delta-rs takes it: Hadoop writes s3a:// where everybody else writes s3://."""
+    for hadoop, plain in (("s3a://", "s3://"), ("s3n://", "s3://"), ("wasbs://", "az://")):
+        if path.startswith(hadoop):
+            return plain + path[len(hadoop) :]
+    return path.removeprefix("file://") if path.startswith("file:///") else path
+
+
+def arrow(stream: Any) -> pa.RecordBatchReader:
+    """What delta-rs hands out, for pyarrow. (pa.table() would do, but imports pandas: a second.)"""
+    return pa.RecordBatchReader.from_stream(stream)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of the table's current version."""
+
+    path: str
+    cell: Cell
+    rows: int
+    """Rows that a reader sees: deletion vectors are taken off."""
+
+    bytes: int
+    first_expiration: int | None
+    last_expiration: int | None
+    has_deletions: bool
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one version of the table says about itself."""
+
+    version: int
+    operation: str
+    note: Note | None
+
+    @property
+    def changes_rows(self) -> bool:
+        return self.operation not in _CHANGES_NO_ROW
+
+
+def open_log(path: str, version: int | None = None) -> Log | None:
+    """The table's log at its newest (or that) version, or None if there is no Delta table."""
+    try:
+        return Log(path, DeltaTable(reader_uri(path), version=version))
+    except TableNotFoundError:
+        return None
+
+
+class Log:
+    """A table's log as of one version; open it again to see what came later."""
+
+    def __init__(self, path: str, table: DeltaTable) -> None:
+        self.path = path
+        self.table = table
+        self.version = table.version()
+
+    @cached_property
+    def storage(self) -> pafs.FileSystem:
+        """The table's folder as a file system, wherever it is stored."""
+        return pafs.PyFileSystem(DeltaStorageHandler(reader_uri(self.path)))
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.table.metadata().configuration
+
+    def commit(self, version: int) -> Commit | None:
+        """What version `version` says about itself; None once the log of that time is cleaned."""
+        try:
+            with self.storage.open_input_file(f"_delta_log/{version:020d}.json") as file:
+                text = file.read().decode()
+        except FileNotFoundError:
+            return None
+        for line in text.splitlines():
+            if '"commitInfo"' in line and "commitInfo" in (action := json.loads(line)):
+                info = action["commitInfo"]
+                return Commit(
+                    version, info.get("operation", "?"), Note.loads(info.get("userMetadata"))
+                )
+        return Commit(version, "?", None)
+
+    def commits(self) -> Iterator[Commit]:
+        """Commits from this version backwards, as far as the log is kept."""
+        for version in range(self.version, -1, -1):
+            found = self.commit(version)
+            if found is None:
+                return
+            yield found
+
+    def notes(self) -> Iterator[tuple[int, Note]]:
+        """The chain of notes that led to this version, newest first, as (version, note).
+
+        A restore makes the updates it undid void, so they are left out.
+        """
+        bound: int | None = None
+        for commit in self.commits():
+            note = commit.note
+            if note is None or (bound is not None and note.slot > bound):
+                continue
+            yield commit.version, note
+            if note.kind == "load":
+                return
+            bound = note.slot if note.kind == "restore" else note.previous
+
+    def version_of(self, slot: int) -> int | None:
+        """The version at which the table stood at `slot`; None if the log no longer says."""
+        for version, note in self.notes():
+            if note.slot == slot:
+                return version
+            if note.slot < slot:
+                return None  # folded over, or never reached
+        return None
+
+    @cached_property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files of this version with what their statistics say."""
+        actions = arrow(self.table.get_add_actions(flatten=True)).read_all()
+        # Times among the statistics are left out: turning them into Python would import pandas.
+        wanted = [name for name in actions.column_names if name in _FILE_COLUMNS]
+        deleted = self._deleted_rows()
+        listed = actions.select(wanted).to_pylist()
+        return tuple(self._data_file(action, deleted) for action in listed)
+
+    def _data_file(self, action: Mapping[str, Any], deleted: Mapping[str, int]) -> DataFile:
+        if action["num_records"] is None:
+            raise TransientError(
+                f"The file {action['path']} of {self.path} has no row count in the Delta log. "
+                "Something else wrote it without statistics; replay the index from before it."
+            )
+        gone = deleted.get(action["path"].rsplit("/", 1)[-1], 0)
+        return DataFile(
+            path=action["path"],
+            cell=Cell(action[f"partition.{CELL_G}"], action[f"partition.{CELL_E}"]),
+            rows=action["num_records"] - gone,
+            bytes=action["size_bytes"],
+            first_expiration=action.get(f"min.{EXPIRATION_SLOT}"),
+            last_expiration=action.get(f"max.{EXPIRATION_SLOT}"),
+            has_deletions=gone > 0,
+        )
+
+    def _deleted_rows(self) -> Mapping[str, int]:
+        """Rows hidden by deletion vectors, by file name. delta-rs lists the vectors, not counts."""
+        if self.properties.get("delta.enableDeletionVectors", "false") != "true":
+            return {}
+        counts: dict[str, int] = {}
+        for record in arrow(self.table.deletion_vectors()):
+            masks = record.column("selection_vector")
+            for row, path in enumerate(record.column("filepath").to_pylist()):
+                mask = masks[row].values
+                counts[path.rsplit("/", 1)[-1]] = len(mask) - (mask.true_count or 0)
+        return counts
+
+    @cached_property
+    def cells(self) -> Mapping[Cell, CellState]:
+        """The cells that hold a file, with what the log says about each."""
+        grouped: dict[Cell, list[DataFile]] = {}
+        for file in self.files:
+            grouped.setdefault(file.cell, []).append(file)
+        return {cell: _cell_state(files) for cell, files in sorted(grouped.items())}
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+
+def _cell_state(files: list[DataFile]) -> CellState:
+    firsts = [file.first_expiration for file in files]
+    lasts = [file.last_expiration for file in files]
+    return CellState(
+        rows=sum(file.rows for file in files),
+        files=len(files),
+        bytes=sum(file.bytes for file in files),
+        first_expiration=None if None in firsts else min(f for f in firsts if f is not None),
+        last_expiration=None if None in lasts else max(x for x in lasts if x is not None),
+    )

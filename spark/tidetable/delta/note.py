@@ -1,0 +1,88 @@
+"""The note in every commit of ours: which slot the table is at, and what the update counted.
+
+A commit's `userMetadata` is fixed before the write starts, so everything in the note is known from
+the batch and from the note before it. The rows that will expire in each coming slot are part of it:
+that is how an update knows beforehand how many rows it removes, and what people see as forecast.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+FORMAT = 1
+_MARK = "tidetable"
+
+
+@dataclass(frozen=True)
+class Note:
+    """What one commit of ours says about itself."""
+
+    index: str
+    slot: int
+    previous: int | None
+    """The slot this commit started from; None for a load."""
+
+    run: str
+    """Unique for each attempt: tells a writer whether the commit it finds is its own."""
+
+    kind: str = "update"
+    """update, load (slot 0, or the state of a slot taken from the source) or restore."""
+
+    read: int = 0
+    inserted: int = 0
+    dead_on_arrival: int = 0
+    quarantined: int = 0
+    expired: int = 0
+    live: int = 0
+    arrivals: Mapping[int, int] = field(default_factory=dict)
+    """Rows read for each slot, to be recounted later."""
+
+    late: Mapping[int, int] = field(default_factory=dict)
+    """Rows taken (or quarantined) late, by the slot in which they arrived."""
+
+    live_by_expiration: Mapping[int, int] = field(default_factory=dict)
+    """Live rows by expiration slot; the sum is `live`."""
+
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Quarantined rows by reason."""
+
+    def dumps(self) -> str:
+        """As it goes into the commit. Forecast: a list from slot + 1 on, most of p is occupied."""
+        data = asdict(self)
+        last = max(self.live_by_expiration, default=self.slot)
+        data["live_by_expiration"] = [
+            self.live_by_expiration.get(slot, 0) for slot in range(self.slot + 1, last + 1)
+        ]
+        compact = {name: value for name, value in data.items() if value not in (None, {}, [])}
+        return json.dumps({_MARK: FORMAT, **compact}, separators=(",", ":"))
+
+    @staticmethod
+    def loads(text: str | None) -> Note | None:
+        """The note in a commit's userMetadata, or None if it is not ours."""
+        if not text or not text.startswith("{"):
+            return None
+        try:
+            data: dict[str, Any] = json.loads(text)
+        except ValueError:
+            return None
+        if data.pop(_MARK, None) != FORMAT:
+            return None
+        slot = int(data["slot"])
+        forecast = data.pop("live_by_expiration", [])
+        data.setdefault("previous", None)
+        for name in ("arrivals", "late"):
+            data[name] = {int(key): value for key, value in data.get(name, {}).items()}
+        return Note(
+            **data,
+            live_by_expiration={slot + 1 + i: rows for i, rows in enumerate(forecast) if rows},
+        )
+
+    def as_restored(self, run: str) -> Note:
+        """The same state, put back by a later commit."""
+        return replace(
+            self, kind="restore", run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
+            expired=0, arrivals={}, late={}, reasons={},
+        )  # fmt: skip

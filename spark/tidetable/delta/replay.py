@@ -1,0 +1,57 @@
+"""Going back: the state of an earlier slot, and from there again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from tidetable.core.errors import UserError
+from tidetable.delta.log import Log
+from tidetable.delta.table import IndexTable
+from tidetable.delta.update import Updater, UpdateReport
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
+    """Restores the state before slot `first` and applies the slots up to where the table stood.
+
+    The old version is put back if its files are still there; otherwise that state is loaded from
+    the source, which is why a replay also mends a table that something else has changed.
+    """
+    index = updater.index
+    state = IndexTable(index).state(trusting=True)
+    if state is None:
+        raise UserError(
+            f"The index {index.name!r} has no table yet at {index.table}; there is nothing to "
+            f"replay. Make it: tidetable update {index.name}"
+        )
+    if not 1 <= first <= state.slot:
+        raise UserError(
+            f"--from {first}: the table stands at slot {state.slot}; "
+            f"a replay can start from slot 1 to {state.slot}."
+        )
+    if not _restore(updater.spark, updater, state.log, first - 1):
+        yield updater.reload(first - 1, state)
+    yield from updater.catch_up(state.slot)
+
+
+def _restore(spark: SparkSession, updater: Updater, log: Log, slot: int) -> bool:
+    """Whether the version of that slot could be put back, in one commit that carries its note."""
+    version = log.version_of(slot)
+    commit = None if version is None else log.commit(version)
+    if version is None or commit is None or commit.note is None:
+        return False
+    note = commit.note.as_restored(uuid.uuid4().hex)
+    spark.conf.set(_USER_METADATA, note.dumps())
+    try:
+        spark.sql(f"RESTORE TABLE delta.`{updater.index.table}` TO VERSION AS OF {version}")
+    except Exception as error:
+        if any(sign in str(error) for sign in ("MISSING", "FileNotFound", "does not exist")):
+            return False  # VACUUM has taken its files
+        raise
+    finally:
+        spark.conf.unset(_USER_METADATA)
+    return True

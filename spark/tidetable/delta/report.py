@@ -1,0 +1,39 @@
+"""What an update says of itself once it is done."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What one commit did; the fields of `tidetable update --json`."""
+
+    slot: int
+    as_of: str
+    inserted: int
+    expired: int
+    dead_on_arrival: int
+    quarantined: int
+    live: int
+    rewritten_rows: int
+    """Rows written that were in the table before."""
+
+    written_bytes: int
+    cells: int
+    """How many cells were touched."""
+
+    seconds: float
+    version: int
+    late: int = 0
+    """Rows that turned up after their slot had been handled."""
+
+    missing: int = 0
+    """Rows that past slots had when they were handled and no longer have."""
+
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Quarantined rows by reason."""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,234 @@
+"""The Delta table of one index: where it is, whether it is ours, and at which slot it stands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidetable.core.config import Index
+from tidetable.core.errors import TidetableError, UserError
+from tidetable.delta.log import Commit, Log, open_log
+from tidetable.delta.note import Note
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+PROPERTY_INDEX = "tidetable.index"
+PROPERTY_LAYOUT = "tidetable.layout"
+_RETENTION_MIN = timedelta(days=2)
+
+
+class DamagedTable(TidetableError):
+    """The table does not hold what its notes say; somebody has to decide, a retry does not help."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an index stands: the newest commit that carries our note."""
+
+    log: Log
+    version: int
+    note: Note
+
+    @property
+    def slot(self) -> int:
+        return self.note.slot
+
+    @property
+    def fence(self) -> str:
+        """Names this state; a commit that starts from it uses it up (see decisions.md)."""
+        return f"{self.note.index}@{self.note.slot}#{self.version}"
+
+
+class IndexTable:
+    """What the log says about an index's table. Reads only, without a JVM."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.path = index.table
+
+    def log(self) -> Log | None:
+        """The log of the table if there is one and it is ours; UserError if the place is taken."""
+        log = open_log(self.path)
+        if log is None:
+            self._check_place_is_free()
+            return None
+        owner = log.properties.get(PROPERTY_INDEX)
+        if owner is None:
+            raise UserError(
+                f"{self.path} is a Delta table that Tidetable did not make. "
+                "Choose another place in the YAML (table:); it was not touched."
+            )
+        if owner != self.index.name:
+            raise UserError(
+                f"{self.path} belongs to the index {owner!r}, not to {self.index.name!r}. "
+                "Choose another place in the YAML (table:), or give the index its old name back."
+            )
+        self._check_layout(log)
+        return log
+
+    def state(self, *, trusting: bool = False) -> State | None:
+        """Where the index stands; None before its first load.
+
+        Stops with DamagedTable if something else has changed rows since, unless `trusting`
+        (a replay, which mends exactly that).
+        """
+        log = self.log()
+        if log is None:
+            return None
+        later: list[Commit] = []
+        for commit in log.commits():
+            if commit.note is not None:
+                state = State(log, commit.version, commit.note)
+                if not trusting:
+                    self._check_undamaged(state, later)
+                return state
+            later.append(commit)
+        if log.files:
+            raise DamagedTable(
+                f"The log of {self.path} no longer says at which slot the table stands. "
+                f"Load it again: tidetable replay {self.index.name} --from J, J being the slot to "
+                "start with."
+            )
+        return None
+
+    def required_state(self) -> State:
+        state = self.state()
+        if state is None:
+            raise UserError(
+                f"The index {self.index.name!r} has no table yet at {self.path}. "
+                f"Make it: tidetable update {self.index.name}"
+            )
+        return state
+
+    def as_of(self, slot: int) -> datetime:
+        return self.index.timeline.end_of(slot)
+
+    def log_at(self, slot: int) -> tuple[Log, Note]:
+        """The table as it was after update `slot`, for time travel."""
+        state = self.required_state()
+        if slot == state.slot:
+            return state.log, state.note
+        version = state.log.version_of(slot)
+        if version is None:
+            kept = sorted(note.slot for _, note in state.log.notes())
+            raise UserError(
+                f"Slot {slot} of {self.index.name!r} cannot be read; the log holds slots "
+                f"{kept[0]} to {kept[-1]} (updates that were folded have only their last slot)."
+            )
+        log = open_log(self.path, version)
+        assert log is not None
+        commit = log.commit(version)
+        assert commit is not None
+        assert commit.note is not None
+        return log, commit.note
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_place_is_free(self) -> None:
+        local = self.path.removeprefix("file://")
+        if "://" in local:
+            return
+        place = Path(local)
+        if place.is_file():
+            raise UserError(
+                f"{self.path} is a file, not a folder. Choose another place in the YAML (table:)."
+            )
+        if place.is_dir() and any(place.iterdir()):
+            raise UserError(
+                f"{self.path} is a folder that is not empty and holds no table of Tidetable. "
+                "Choose another place in the YAML (table:); it was not touched."
+            )
+
+    def _check_layout(self, log: Log) -> None:
+        made = json.loads(log.properties.get(PROPERTY_LAYOUT, "{}"))
+        now = self.index.layout_fingerprint
+        changed = sorted(name for name in {*made, *now} if made.get(name) != now.get(name))
+        if changed:
+            differences = "; ".join(
+                f"{name} was {json.dumps(made.get(name))} and is now {json.dumps(now.get(name))}"
+                for name in changed
+            )
+            raise UserError(
+                f"The YAML of {self.index.name!r} has changed since its table was made: "
+                f"{differences}. Rows lie where the old values put them. Put the old values back, "
+                "or give the index a new `table:` and build it again."
+            )
+
+    def _check_undamaged(self, state: State, later: list[Commit]) -> None:
+        mend = (
+            f"Put it right with: tidetable replay {self.index.name} "
+            f"--from {max(1, state.slot)} (it restores the slot before and goes again)."
+        )
+        for commit in reversed(later):
+            if commit.changes_rows:
+                raise DamagedTable(
+                    f"Version {commit.version} of {self.path} ({commit.operation}) changed rows "
+                    f"and was not made by Tidetable. {mend}"
+                )
+        if state.log.rows != state.note.live:
+            raise DamagedTable(
+                f"{self.path} holds {state.log.rows} rows by its file statistics; the note of slot "
+                f"{state.slot} says {state.note.live}. {mend}"
+            )
+
+
+def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
+    """Makes the empty table. Two that make it at once make one."""
+    uses_vectors = index.build_scheme().uses_deletion_vectors
+    keep = _interval(index.keep_versions_for)
+    log_keep = _interval(max(index.keep_versions_for, _RETENTION_MIN))
+    statistics = [index.key, index.inserted_at, index.expires_at or "_expires_at"]
+    properties = {
+        PROPERTY_INDEX: index.name,
+        PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
+        "delta.enableDeletionVectors": "true" if uses_vectors else "false",
+        "delta.deletedFileRetentionDuration": keep,
+        # Notes are part of the log: kept longer than versions, since they cost next to nothing.
+        "delta.logRetentionDuration": log_keep,
+        "delta.setTransactionRetentionDuration": log_keep,
+        "delta.dataSkippingStatsColumns": ",".join(
+            f"`{name}`"
+            for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
+        ),
+    }
+    listed = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
+    columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
+    try:
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
+            f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({listed})"
+        )
+    except Exception as error:
+        if place_is_not_writable(error):
+            raise UserError(
+                f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
+                "Choose a place in the YAML (table:) that this user may write to."
+            ) from error
+        raise
+
+
+def place_is_not_writable(error: Exception) -> bool:
+    """Whether the file system said no, which the next attempt will hear again."""
+    text = str(error)
+    return any(
+        sign in text
+        for sign in (
+            "Permission denied", "AccessControlException", "Mkdirs failed", "mkdirs failed",
+            "Read-only file system", "Not a directory", "ParentNotDirectoryException",
+            "FileAlreadyExistsException", "AccessDenied", "DELTA_CANNOT_CREATE_LOG_PATH",
+            "Cannot create", "No FileSystem for scheme", "Failed to create",
+        )
+    )  # fmt: skip
+
+
+def _interval(duration: timedelta) -> str:
+    return f"interval {max(1, int(duration.total_seconds()))} seconds"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

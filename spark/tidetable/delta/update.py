@@ -1,0 +1,375 @@
+"""Updates: from the slot the table stands at to the slot asked for, one commit each or folded."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidetable.core.cell import Cell
+from tidetable.core.config import Index
+from tidetable.core.errors import TransientError, UserError
+from tidetable.core.plan import Plan
+from tidetable.delta.arrange import spread
+from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
+from tidetable.delta.commit import (
+    LostRace,
+    kept_rows,
+    laid_out,
+    removed_by,
+    with_cells,
+    write_commit,
+)
+from tidetable.delta.late import Stragglers, find_stragglers, recount_slot
+from tidetable.delta.log import Log, open_log
+from tidetable.delta.note import Note
+from tidetable.delta.quarantine import Quarantine
+from tidetable.delta.report import UpdateReport
+from tidetable.delta.session import cores
+from tidetable.delta.source import Source
+from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
+from tidetable.delta.table import DamagedTable, IndexTable, State, create_table
+
+RACES_MAX = 5
+"""So often an update starts over because another writer was quicker."""
+
+Progress = Callable[[str], None]
+
+
+class Updater:
+    """Applies updates to one index. What is right is decided by the Delta commit alone."""
+
+    def __init__(self, spark: SparkSession, index: Index, progress: Progress | None = None) -> None:
+        self.spark = spark
+        self.index = index
+        self.scheme = index.build_scheme()
+        self.table = IndexTable(index)
+        self.source = Source(spark, index)
+        self.quarantine = Quarantine(spark, index)
+        self._say = progress or (lambda _: None)
+
+    # -- what callers use --------------------------------------------------------------------------
+
+    def catch_up(self, target: int, *, fold: bool = False) -> Iterator[UpdateReport]:
+        """Brings the table to slot `target`, yielding a report after each commit.
+
+        Makes and loads the table when there is none. At that slot or past it: yields nothing.
+        """
+        state = self.table.state()
+        if state is None:
+            report, state = self.load_first()
+            if report is not None:
+                yield report
+        races = 0
+        while state.slot < target:
+            last = target if fold else state.slot + 1
+            report = self._update(state, last)
+            if report is not None:
+                yield report
+                races = 0
+            else:
+                races += 1
+                if races > RACES_MAX:
+                    raise TransientError(
+                        f"Other writers of {self.index.name!r} committed first, {races} times in a "
+                        "row. Nothing was lost; run it again, with one writer at a time."
+                    )
+            state = self._state_after_commit()
+
+    def load_first(self) -> tuple[UpdateReport | None, State]:
+        """Makes the table and loads what arrived before `start` and lives past it (slot 0)."""
+        log = self.table.log()
+        known = None if log is None else self._schema()
+        rows = self._staged(1 - self.index.period, 0, known)
+        if known is None:
+            create_table(self.spark, self.index, _stored_schema(rows))
+        report = self._load(rows, 0, fence=f"{self.index.name}@new", quarantine=True)
+        return report, self._state_after_commit()
+
+    def reload(self, slot: int, state: State | None) -> UpdateReport:
+        """Replaces the whole table by the state of `slot` as the source tells it."""
+        rows = self._staged(slot - self.index.period + 1, slot, self._schema())
+        version = 0 if state is None else state.version
+        fence = f"{self.index.name}@reload{slot}#{version}"
+        report = self._load(rows, slot, fence=fence, quarantine=False)
+        if report is None:
+            raise TransientError(
+                f"Another writer changed {self.index.name!r} during the replay. Run it again."
+            )
+        return report
+
+    def preview(self) -> dict[str, Any]:
+        """What the next batch holds, without changing anything."""
+        state = self.table.state()
+        slot = None if state is None else state.slot
+        first = 1 - self.index.period if slot is None else slot + 1
+        last = 0 if slot is None else slot + 1
+        known = None if self.table.log() is None else self._schema()
+        counts = counted(self._staged(first, last, known), earliest=last)
+        return {
+            "slot": slot,
+            "next_slot": last,
+            "read": counts.read,
+            "inserted": counts.inserted,
+            "dead_on_arrival": counts.dead_on_arrival,
+            "quarantined": counts.quarantined,
+            "reasons": counts.reasons,
+        }
+
+    # -- one update -----------------------------------------------------------------------------
+
+    def _update(self, state: State, last: int) -> UpdateReport | None:
+        """Slots state.slot + 1 .. last in one commit; None if another writer was first."""
+        began = time.monotonic()
+        first = state.slot + 1
+        self._say(f"slot {last}: reading the source")
+        batch = self._staged(first, last, self._schema()).persist()
+        late = Stragglers()
+        try:
+            counts = counted(batch)
+            batch, counts = self._without_known_unreadable(batch, counts, first)
+            due = recount_slot(self.index, first, last)
+            if due is not None:
+                late = find_stragglers(self.spark, self.index, self.source, state, first, due)
+            arrivals = counts.arrivals()
+            counts = counts.plus(late.counts)
+            self._check_bad_rows(counts, last)
+            if late.frame is not None:
+                batch = batch.unionByName(late.frame, allowMissingColumns=True)
+            new_rows = self._new_rows_by_cell(counts, self.scheme.fold(first, last))
+            plan = self.scheme.fold(first, last).pruned(
+                state.log.cells, new_rows, merges=self.scheme.merges
+            )
+            note = self._note(state, last, counts, arrivals, late)
+            self._write_quarantine(batch, counts, first, last)
+            self._say(f"slot {last}: {len(plan.touched)} cells")
+            if not self._commit(state, plan, batch, note, new_rows):
+                return None
+            return self._verified(state.log, note, plan, sum(new_rows.values()), began, late)
+        finally:
+            batch.unpersist()
+            if late.frame is not None:
+                late.frame.unpersist()
+
+    def _commit(
+        self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
+    ) -> bool:
+        new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > plan.last))
+        frame = with_cells(new.drop(REASON, RAW), self.scheme, plan)
+        kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
+        if not new_rows:
+            # Nothing new: the batch need not be part of the write at all.
+            frame = frame.limit(0) if kept is None else kept
+        elif kept is not None:
+            frame = frame.unionByName(kept)
+        frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows)
+        removed = removed_by(plan, self.scheme, state.log)
+        return self._committed(frame, removed, note, state.fence)
+
+    def _committed(self, frame: DataFrame, removed: str | None, note: Note, fence: str) -> bool:
+        try:
+            write_commit(self.index, frame, removed, note, fence)
+        except LostRace:
+            return False
+        state = self._state_after_commit()
+        return any(found.run == note.run for _, found in state.log.notes())
+
+    def _note(
+        self,
+        state: State,
+        last: int,
+        counts: BatchCounts,
+        arrivals: dict[int, int],
+        late: Stragglers,
+    ) -> Note:
+        before = state.note.live_by_expiration
+        expired = sum(rows for slot, rows in before.items() if slot <= last)
+        # Inside a fold rows may come and go; one by one they would have been counted twice too.
+        passing = counts.inserted - sum(counts.by_expiration(last).values())
+        forecast = {slot: rows for slot, rows in before.items() if slot > last}
+        for slot, rows in counts.by_expiration(last).items():
+            forecast[slot] = forecast.get(slot, 0) + rows
+        note = Note(
+            index=self.index.name,
+            slot=last,
+            previous=state.slot,
+            run=uuid.uuid4().hex,
+            read=counts.read,
+            inserted=counts.inserted,
+            dead_on_arrival=counts.dead_on_arrival,
+            quarantined=counts.quarantined,
+            expired=expired + passing,
+            live=sum(forecast.values()),
+            arrivals=arrivals,
+            late=dict(late.by_slot),
+            live_by_expiration=forecast,
+            reasons=counts.reasons,
+        )
+        _check_laws(note, state.note.live)
+        return note
+
+    # -- a load ---------------------------------------------------------------------------------
+
+    def _load(
+        self, rows: DataFrame, slot: int, *, fence: str, quarantine: bool
+    ) -> UpdateReport | None:
+        """What is alive after `slot` becomes the table; None if another writer was first."""
+        began = time.monotonic()
+        self._say(f"slot {slot}: loading what is alive")
+        batch = rows.persist()
+        try:
+            counts = counted(batch, earliest=slot)
+            self._check_bad_rows(counts, slot)
+            forecast = counts.by_expiration(slot)
+            note = Note(
+                index=self.index.name,
+                slot=slot,
+                previous=None,
+                run=uuid.uuid4().hex,
+                kind="load",
+                read=counts.read,
+                inserted=sum(forecast.values()),
+                dead_on_arrival=counts.dead_on_arrival,
+                quarantined=counts.quarantined,
+                live=sum(forecast.values()),
+                live_by_expiration=forecast,
+                reasons=counts.reasons,
+            )
+            _check_laws(note, 0)
+            if quarantine and counts.quarantined:
+                # Slots before the first update have no meaning to people: all of it is slot 0's.
+                bad = batch.withColumn(INSERTION_SLOT, F.lit(slot).cast("bigint"))
+                self.quarantine.write(self.quarantine.rows_of(bad, slot), slot, slot)
+            log = open_log(self.index.table)
+            assert log is not None
+            new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > slot))
+            frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
+            frame = spread(frame, self.index, note.live, cores(self.spark))
+            removed = "true" if log.files else None
+            if not self._committed(frame, removed, note, fence):
+                return None
+            return self._verified(log, note, None, note.live, began, Stragglers())
+        finally:
+            batch.unpersist()
+
+    # -- parts of both --------------------------------------------------------------------------
+
+    def _staged(self, first: int, last: int, known: StructType | None) -> DataFrame:
+        timeline = self.index.timeline
+        rows = self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
+        return staged(self.index, rows, first, last)
+
+    def _schema(self) -> StructType:
+        return self.spark.read.format("delta").load(self.index.table).schema
+
+    def _without_known_unreadable(
+        self, batch: DataFrame, counts: BatchCounts, first: int
+    ) -> tuple[DataFrame, BatchCounts]:
+        if not any(reason == NO_ARRIVAL for _, reason in counts.bad):
+            return batch, counts
+        fresh = self.quarantine.without_known(batch, first)
+        if fresh is batch:
+            return batch, counts
+        return fresh, counted(fresh)
+
+    def _check_bad_rows(self, counts: BatchCounts, slot: int) -> None:
+        limit = self.index.quality.bad_rows_max
+        if limit.allows(counts.quarantined, counts.read):
+            return
+        reasons = ", ".join(
+            f"{reason}: {rows}"
+            for reason, rows in sorted(counts.reasons.items(), key=lambda x: -x[1])
+        )
+        raise UserError(
+            f"{counts.quarantined} of the {counts.read} rows for slot {slot} of "
+            f"{self.index.name!r} are bad ({reasons}); quality.bad_rows_max allows {limit}. "
+            "The table was not changed. Correct the source, or raise the limit if such rows are "
+            "to be expected."
+        )
+
+    def _write_quarantine(
+        self, batch: DataFrame, counts: BatchCounts, first: int, last: int
+    ) -> None:
+        if counts.quarantined:
+            self.quarantine.write(self.quarantine.rows_of(batch, last), first, last)
+        elif self.quarantine.holds_slots(first, last):
+            # An attempt that did not get to its commit saw bad rows that are no longer there.
+            self.quarantine.write(self.quarantine.empty(), first, last)
+
+    def _new_rows_by_cell(self, counts: BatchCounts, plan: Plan) -> dict[Cell, int]:
+        by_cell: dict[Cell, int] = {}
+        for (ins, exp), rows in counts.good.items():
+            if exp > max(ins, plan.last):
+                cell = self.scheme.cell_of(ins, exp, plan)
+                by_cell[cell] = by_cell.get(cell, 0) + rows
+        return by_cell
+
+    def _state_after_commit(self) -> State:
+        state = self.table.state()
+        if state is None:
+            raise TransientError(
+                f"The table {self.index.table} went away while it was being updated. Run it again."
+            )
+        return state
+
+    def _verified(
+        self,
+        before: Log,
+        note: Note,
+        plan: Plan | None,
+        stored: int,
+        began: float,
+        late: Stragglers,
+    ) -> UpdateReport:
+        """The report, after Delta's own figures have been compared with the note."""
+        version = next(
+            version for version, found in self._state_after_commit().log.notes()
+            if found.run == note.run
+        )  # fmt: skip
+        after = open_log(self.index.table, version)
+        assert after is not None
+        known = {file.path for file in before.files}
+        written = [file for file in after.files if file.path not in known]
+        if after.rows != note.live:
+            raise DamagedTable(
+                f"Version {version} of {self.index.table} holds {after.rows} rows by its file "
+                f"statistics, but live before + inserted - expired is {note.live}. The source may "
+                "have changed while it was read. Put it right with: "
+                f"tidetable replay {self.index.name} --from {max(1, note.slot)}"
+            )
+        touched = len(after.cells) if plan is None else len(plan.touched)
+        return UpdateReport(
+            slot=note.slot,
+            as_of=self.table.as_of(note.slot).isoformat().replace("+00:00", "Z"),
+            inserted=note.inserted,
+            expired=note.expired,
+            dead_on_arrival=note.dead_on_arrival,
+            quarantined=note.quarantined,
+            live=note.live,
+            rewritten_rows=sum(file.rows for file in written) - stored,
+            written_bytes=sum(file.bytes for file in written),
+            cells=touched,
+            seconds=round(time.monotonic() - began, 3),
+            version=version,
+            late=sum(late.by_slot.values()),
+            missing=sum(late.missing.values()),
+            reasons=dict(note.reasons),
+        )
+
+
+def _check_laws(note: Note, live_before: int) -> None:
+    """The two laws of the books; they fail only if this program is wrong."""
+    read = note.inserted + note.dead_on_arrival + note.quarantined
+    if note.read != read:
+        raise AssertionError(f"rows read {note.read} but accounted for {read}: {note}")
+    if live_before + note.inserted != note.live + note.expired:
+        raise AssertionError(f"live {live_before} + inserted != live + expired: {note}")
+
+
+def _stored_schema(staged_rows: DataFrame) -> StructType:
+    return StructType([f for f in staged_rows.schema if f.name not in (REASON, RAW)])
