@@ -7,6 +7,7 @@ Exit status: 0 done (also when there was nothing to do), 1 failed but a retry ca
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +19,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from tidetable import __version__
 from tidetable.core.errors import TidetableError, UserError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tidetable.core.config import Index
     from tidetable.delta.read import View
     from tidetable.delta.report import UpdateReport
     from tidetable.delta.restriction import Restriction
+    from tidetable.delta.table import State
+
+
+class Commands(TyperGroup):
+    """All commands: whatever they raise becomes a sentence and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (TyperException, typer.Exit, typer.Abort):
+            raise  # wrong usage, --help: typer's own affair
+        except BrokenPipeError:  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            say("Stopped. What was committed stays; run it again to go on.")
+            raise typer.Exit(130) from None
+        except Exception as error:
+            if os.environ.get("TIDETABLE_DEBUG") and not isinstance(error, TidetableError):
+                raise
+            raise typer.Exit(tell(error, as_json=ctx.meta.get(_JSON, False))) from None
+
 
 app = typer.Typer(
     name="tidetable",
+    cls=Commands,
     help="Delta tables whose rows expire.",
     no_args_is_help=True,
     add_completion=False,
@@ -39,12 +67,25 @@ app = typer.Typer(
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-ROWS_SHOWN = 50
+ROWS_SHOWN = 20
+_JSON = "tidetable.json"
+
+
+def _remember_json(ctx: typer.Context, wanted: bool) -> bool:
+    ctx.meta[_JSON] = wanted  # errors are told in the same way
+    return wanted
+
 
 IndexName = Annotated[
     str, typer.Argument(metavar="INDEX", help="A name under include/indexes, or a YAML file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line, for programs.")]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json", callback=_remember_json, is_eager=True,
+        help="One JSON object per line, for programs.",
+    ),
+]  # fmt: skip
 Slot = Annotated[
     int | None, typer.Option("--slot", help="The table as it was after this earlier update.")
 ]
@@ -119,18 +160,33 @@ def check(
     found = load(index)
     answer: dict[str, Any] = {"index": found.name, "scheme": found.build_scheme().label, "ok": True}
     if not yaml_only:
-        from tidetable.delta.session import spark_session
-        from tidetable.delta.update import Updater
-
-        with busy("starting Spark", as_json):
-            spark = spark_session(project_root())
-        with busy("reading the source", as_json):
-            answer |= Updater(spark, found).preview()
+        answer |= _preview(found, as_json)
     if as_json:
         emit(answer)
-        return
-    out.print(f"[bold]{found.name}[/]: {answer['scheme']}, p = {found.period}. The YAML is right.")
-    if yaml_only:
+    else:
+        _show_check(found, answer, with_source=not yaml_only)
+    if not answer["ok"]:
+        raise UserError(
+            f"{answer['quarantined']} of {answer['read']} rows are bad; quality.bad_rows_max "
+            f"allows {found.quality.bad_rows_max}: the update would fail. Correct the source, or "
+            "raise the limit if such rows are to be expected."
+        )
+
+
+def _preview(index: Index, as_json: bool) -> dict[str, Any]:
+    from tidetable.delta.table import IndexTable
+    from tidetable.delta.update import Updater
+
+    IndexTable(index).state()  # a table that is not ours need not wait for Spark
+    spark = start_spark(as_json)
+    with busy("reading the source", as_json):
+        answer = Updater(spark, index).preview()
+    return answer | {"ok": index.quality.bad_rows_max.allows(answer["quarantined"], answer["read"])}
+
+
+def _show_check(index: Index, answer: dict[str, Any], *, with_source: bool) -> None:
+    out.print(f"[bold]{index.name}[/]: {answer['scheme']}, p = {index.period}. The YAML is right.")
+    if not with_source:
         return
     where = "no table yet" if answer["slot"] is None else f"table at slot {answer['slot']}"
     out.print(f"{where}; slot {answer['next_slot']} would read {answer['read']:,} rows:")
@@ -139,7 +195,7 @@ def check(
         f"{answer['quarantined']:,} bad"
     )
     for reason, rows in sorted(answer["reasons"].items()):
-        out.print(f"    {rows:>6,}  {reason}")
+        out.print(f"    {rows:>6,}  {reason}", markup=False)
 
 
 # -- plan ----------------------------------------------------------------------------------------
@@ -164,10 +220,11 @@ def plan(
         emit(data)
         return
     if found.creates:
-        out.print(f"There is no table yet: the first update makes it and loads slot 0 "
-                  f"(as of {format_time(found.as_of)}).")  # fmt: skip
-        if not found.plan.touched:
-            return
+        out.print("There is no table yet: the first update makes it and loads slot 0.")
+    if not found.plan.touched:
+        if not found.creates:
+            out.print(f"Update {found.slot}, as of {format_time(found.as_of)}, touches no cell.")
+        return
     out.print(f"Update {found.slot}, as of {format_time(found.as_of)}:")
     out.print(show.outlook_table(found))
     if found.expiring is not None:
@@ -195,25 +252,28 @@ def update(
     Without --until and --slots: every slot whose end, plus the source's grace, is past (and not
     after the YAML's `end`).
     """
+    from tidetable.delta.table import IndexTable
+
     found = load(index)
     if until is not None and slots is not None:
         raise UserError("Give --until or --slots, not both.")
-    target = _target(found, parse_when(until, "--until"), slots)
-    from tidetable.delta.table import IndexTable
-
     state = IndexTable(found).state()
-    if state is not None and state.slot >= target:
-        err.print(f"Nothing to do: {found.name} stands at slot {state.slot} already.")
+    target = _target(found, state, parse_when(until, "--until"), slots)
+    if target < 0:
+        say(f"Nothing to do: {found.name} starts at {_time_of(found, 0)}.")
         return
-    from tidetable.delta.session import spark_session
+    if state is not None and state.slot >= target:
+        say(
+            f"Nothing to do: {found.name} stands at slot {state.slot} already, as of "
+            f"{_time_of(found, state.slot)}."
+        )
+        return
+    spark = start_spark(as_json)
     from tidetable.delta.update import Updater
 
-    with busy("starting Spark", as_json):
-        spark = spark_session(project_root())
     at = -1 if state is None else state.slot
-    commits = (1 if fold else target - max(at, 0)) + (state is None)
-    updater = Updater(spark, found)
-    _run(found, updater.catch_up(target, fold=fold), commits, as_json)
+    commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
+    _run(found, Updater(spark, found).catch_up(target, fold=fold), commits, as_json)
 
 
 @app.command()
@@ -232,39 +292,63 @@ def replay(
 
     found = load(index)
     state = IndexTable(found).state(trusting=True)
-    at = 0 if state is None else state.slot
-    if dry_run and state is not None:
+    if state is None or not 1 <= first <= state.slot:
+        raise UserError(_no_replay(found, state, first))
+    if dry_run:
         version = state.log.version_of(first - 1)
         how = "load it from the source" if version is None else f"put back version {version}"
-        err.print(
+        say(
             f"Would restore {found.name} to slot {first - 1} ({how}) and apply slots {first} to "
-            f"{at} again. Nothing was changed."
+            f"{state.slot} again. Nothing was changed."
         )
         return
+    spark = start_spark(as_json)
     from tidetable.delta.replay import replay as replay_from
-    from tidetable.delta.session import spark_session
     from tidetable.delta.update import Updater
 
-    with busy("starting Spark", as_json):
-        spark = spark_session(project_root())
-    _run(found, replay_from(Updater(spark, found), first), at - first + 1, as_json)
+    _run(found, replay_from(Updater(spark, found), first), state.slot - first + 1, as_json)
 
 
-def _target(index: Index, until: datetime | None, slots: int | None) -> int:
-    timeline = index.timeline
-    last = None if index.end is None else _slot_ended_by(index, index.end)
+def _no_replay(index: Index, state: State | None, first: int) -> str:
+    if state is None:
+        return (
+            f"The index {index.name!r} has no table yet; there is nothing to replay. "
+            f"Make it: tidetable update {index.name}"
+        )
+    if state.slot == 0:
+        return f"--from {first}: the table stands at slot 0; there is no update to replay yet."
+    return (
+        f"--from {first}: the table stands at slot {state.slot}; "
+        f"a replay can start from slot 1 to {state.slot}."
+    )
+
+
+def _target(index: Index, state: State | None, until: datetime | None, slots: int | None) -> int:
+    """The slot to go to; below 0 if the index has not started yet and no time was given."""
     if slots is not None:
-        from tidetable.delta.table import IndexTable
-
-        state = IndexTable(index).state()
         target = (0 if state is None else state.slot) + slots
+    elif until is not None:
+        target = _slot_ended_by(index, until)
+        if target < 0:
+            raise UserError(
+                f"--until: that time lies before {index.name} starts, {_time_of(index, 0)}. "
+                "Give that time or a later one."
+            )
     else:
         # The only place that asks the clock, and only if the user gave no time.
-        moment = until if until is not None else datetime.now(UTC) - index.source.grace
-        target = _slot_ended_by(index, moment)
-    if target < 0:
-        raise UserError(f"That time lies before the index starts, {timeline.start.isoformat()}.")
-    return target if last is None else min(target, last)
+        target = _slot_ended_by(index, datetime.now(UTC) - index.source.grace)
+    last = None if index.end is None else _slot_ended_by(index, index.end)
+    if last is None or target <= last:
+        return target
+    if slots is not None or until is not None:
+        say(f"{index.name} ends with slot {last}, {_time_of(index, last)}: no further than that.")
+    return last
+
+
+def _time_of(index: Index, slot: int) -> str:
+    from tidetable.core.config import format_time
+
+    return format_time(index.timeline.end_of(slot))
 
 
 def _slot_ended_by(index: Index, moment: datetime) -> int:
@@ -276,6 +360,7 @@ def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: b
     if as_json:
         for report in reports:
             emit(report.as_json())
+            _tell_late(report)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -284,31 +369,32 @@ def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: b
     done: list[UpdateReport] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())  # fmt: skip
-    with Progress(*columns, console=err, transient=True) as progress:
+    quiet = not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
         task = progress.add_task(index.name, total=max(1, commits))
         for report in reports:
             done.append(report)
             progress.update(task, advance=1, description=f"{index.name} slot {report.slot}")
-            if report.late or report.missing:
-                _tell_late(report)
+            _tell_late(report)
     if not done:
-        err.print("Nothing to do: another writer has applied these slots already.")
+        say("Nothing to do: another writer has applied these slots already.")
         return
     out.print(show.update_table(done))
     bad = sum(report.quarantined for report in done)
     if bad:
         from tidetable.delta.place import quarantine_path
 
-        err.print(f"{bad:,} bad rows are in quarantine: {quarantine_path(index)}")
+        told = "1 bad row is" if bad == 1 else f"{bad:,} bad rows are"
+        say(f"{told} in quarantine: {quarantine_path(index)}")
 
 
 def _tell_late(report: UpdateReport) -> None:
     if report.late:
-        err.print(f"slot {report.slot}: {report.late:,} rows arrived after their slot was done")
+        say(f"slot {report.slot}: {report.late:,} rows arrived after their slot was done")
     if report.missing:
-        err.print(
-            f"[yellow]slot {report.slot}: the source holds {report.missing:,} rows fewer for past "
-            "slots than were read then; if that is intended: tidetable replay"
+        say(
+            f"slot {report.slot}: the source holds {report.missing:,} rows fewer for past slots "
+            "than were read then; if that is intended: tidetable replay"
         )
 
 
@@ -350,7 +436,7 @@ def probe(
         inserted_to=parse_when(inserted_to, "--inserted-to"),
         alive_at=parse_when(alive_at, "--alive-at"),
     )
-    _read(index, wanted, slot, engine, as_json, count=False, all_rows=True)
+    _read(index, wanted, slot, engine, as_json, count=False, in_order=True)
 
 
 @app.command()
@@ -376,7 +462,7 @@ def scan(
         inserted_to=parse_when(inserted_to, "--inserted-to"),
         alive_at=parse_when(alive_at, "--alive-at"),
     )
-    _read(index, wanted, slot, engine, as_json, count=count, all_rows=False)
+    _read(index, wanted, slot, engine, as_json, count=count, in_order=False)
 
 
 def _read(
@@ -387,7 +473,7 @@ def _read(
     as_json: bool,
     *,
     count: bool,
-    all_rows: bool,
+    in_order: bool,
 ) -> None:
     from tidetable.core.config import format_time
     from tidetable.delta.read import view
@@ -398,42 +484,43 @@ def _read(
         if as_json:
             emit({"count": total, "slot": seen.slot, "as_of": format_time(seen.as_of)})
         else:
-            out.print(f"{total:,} rows as of {format_time(seen.as_of)} (slot {seen.slot})")
+            number = _rows_in_words(total)
+            out.print(f"{number} as of {format_time(seen.as_of)} (slot {seen.slot})")
         return
-    rows = _rows(seen, wanted, engine, as_json)
+    rows = _rows(seen, wanted, engine, as_json, in_order)
     if as_json:
         for row in rows:
             emit(row)
         return
     from tidetable import show
 
-    shown = list(rows if all_rows else islice(rows, ROWS_SHOWN + 1))
-    cut = not all_rows and len(shown) > ROWS_SHOWN
-    if all_rows:
-        order = (seen.index.key, "_expiration_slot")
-        shown.sort(key=lambda row: tuple(show.plain(row[name]) for name in order[:1]))
+    # A probe shows all it finds; a scan of a large table must not fill the screen.
+    shown = list(rows if in_order else islice(rows, ROWS_SHOWN + 1))
+    cut = not in_order and len(shown) > ROWS_SHOWN
     if shown:
         out.print(show.rows_table(seen.columns, shown[:ROWS_SHOWN] if cut else shown))
-    number = f"the first {ROWS_SHOWN}" if cut else f"{len(shown):,}"
+    number = f"the first {ROWS_SHOWN} rows" if cut else _rows_in_words(len(shown))
     more = "; --json gives all, --count their number" if cut else ""
-    out.print(f"{number} rows as of {format_time(seen.as_of)} (slot {seen.slot}){more}")
+    out.print(f"{number} as of {format_time(seen.as_of)} (slot {seen.slot}){more}")
+
+
+def _rows_in_words(number: int) -> str:
+    return "1 row" if number == 1 else f"{number:,} rows"
 
 
 def _rows(
-    seen: View, wanted: Restriction, engine: Engine, as_json: bool
+    seen: View, wanted: Restriction, engine: Engine, as_json: bool, in_order: bool
 ) -> Iterator[dict[str, Any]]:
     from tidetable.delta import read
 
-    if engine is Engine.DELTA_RS:
+    if engine is Engine.SPARK:
+        frame = read.sorted_frame if in_order else read.frame
+        yield from read.spark_rows(frame(start_spark(as_json), seen, wanted))
+    elif in_order:
+        yield from read.sorted_rows(seen, wanted)
+    else:
         for batch in read.batches(seen, wanted):
             yield from read.rows(batch)
-        return
-    from tidetable.delta.session import spark_session
-
-    with busy("starting Spark", as_json):
-        spark = spark_session(project_root())
-    for row in read.frame(spark, seen, wanted).toLocalIterator():
-        yield read.spark_row(row)
 
 
 def _count(seen: View, wanted: Restriction, engine: Engine, as_json: bool) -> int:
@@ -441,11 +528,7 @@ def _count(seen: View, wanted: Restriction, engine: Engine, as_json: bool) -> in
 
     if engine is Engine.DELTA_RS:
         return read.count(seen, wanted)
-    from tidetable.delta.session import spark_session
-
-    with busy("starting Spark", as_json):
-        spark = spark_session(project_root())
-    return read.frame(spark, seen, wanted).count()
+    return read.frame(start_spark(as_json), seen, wanted).count()
 
 
 @app.command()
@@ -458,11 +541,15 @@ def status(index: IndexName, as_json: AsJson = False) -> None:
     if as_json:
         emit(found.as_json())
         return
-    out.print(show.status_table([found]))
+    out.print(show.status_summary(found))
+    if not found.live:
+        return
     out.print()
     out.print(show.cells_picture(found.cells))
+    out.print(show.cells_legend(found.cells))
     out.print()
-    out.print(show.forecast(found.note.live_by_expiration, found.slot))
+    period = found.index.period
+    out.print(show.forecast(found.note.live_by_expiration, found.slot, period))
 
 
 @app.command()
@@ -521,6 +608,13 @@ def simulate(
 # -- running -------------------------------------------------------------------------------------
 
 
+def start_spark(as_json: bool) -> SparkSession:
+    from tidetable.delta.session import spark_session
+
+    with busy("starting Spark", as_json):
+        return spark_session(project_root())
+
+
 @contextmanager
 def busy(what: str, quiet: bool) -> Iterator[None]:
     if quiet or not err.is_terminal:
@@ -528,6 +622,48 @@ def busy(what: str, quiet: bool) -> Iterator[None]:
         return
     with err.status(what):
         yield
+
+
+def say(sentence: str) -> None:
+    """To people, on stderr: stdout is for the answer."""
+    err.print(sentence, markup=False, soft_wrap=True)
+
+
+def tell(error: Exception, *, as_json: bool) -> int:
+    """Says on stderr what went wrong; the exit status."""
+    expected = isinstance(error, TidetableError)
+    retry_can_help = error.retry_can_help if isinstance(error, TidetableError) else True
+    text = str(error) if expected else gist(error)
+    if as_json:
+        from tidetable.show import json_line
+
+        sys.stderr.write(json_line({"error": text, "retry_can_help": retry_can_help}) + "\n")
+    else:
+        err.print("[bold red]error:[/] " if expected else "[bold red]failed:[/] ", end="")
+        say(text)
+        if not expected:
+            say("A retry may help. TIDETABLE_DEBUG=1 shows the whole error.")
+    return 1 if retry_can_help else 2
+
+
+_NOT_THE_GIST = re.compile(r"An error occurred while calling|JVM stacktrace|Traceback|\s+at |$")
+_VAGUE = re.compile(r"Job aborted|\[TASK_WRITE_FAILED|\[FAILED_READ_FILE|Writing job aborted")
+_JAVA_CLASS = re.compile(r"^:? ?(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
+
+
+def gist(error: BaseException) -> str:
+    """What an unexpected error says, in a line: of Spark's the message, not the stack."""
+    lines = str(error).splitlines()
+    telling = [line for line in lines if not _NOT_THE_GIST.match(line)]
+    if not telling:
+        return type(error).__name__
+    first = _JAVA_CLASS.sub("", telling[0]).strip()
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if causes and _VAGUE.match(first):
+        first = f"{first} {_JAVA_CLASS.sub('', causes[-1]).strip()}"
+    # Python's own errors are often a bare value: KeyError: 'x'.
+    is_bare = type(error).__module__ == "builtins" and not isinstance(error, OSError)
+    return f"{type(error).__name__}: {first}" if is_bare else first
 
 
 def _version(wanted: bool) -> None:
@@ -546,26 +682,8 @@ def root(
 
 
 def main() -> None:
-    """The entry point: errors become a sentence and an exit status."""
-    try:
-        app(standalone_mode=True)
-    except TidetableError as error:
-        err.print("[bold red]error:[/] ", end="")
-        err.print(str(error), markup=False, soft_wrap=True)
-        sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        err.print("Stopped. What was committed stays; run it again to go on.")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
-    except Exception as error:
-        if os.environ.get("TIDETABLE_DEBUG"):
-            raise
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        err.print("[bold red]failed:[/] ", end="")
-        err.print(lines[0], markup=False, soft_wrap=True)
-        err.print("A retry may help. TIDETABLE_DEBUG=1 shows the whole error.")
-        sys.exit(1)
+    """The entry point."""
+    app()
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
-"""What people see in a terminal: tables, the picture of the cells, sizes in words."""
+"""What people see in a terminal: tables, the picture of the cells, sizes in words.
+
+Whatever can be wider than the terminal looks at its width when it is printed, and gives up what
+matters least: a table drops columns, rows of many columns are shown one below the other.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,132 +25,306 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.status import Outlook, Status
 
 _SHADES = " ░▒▓█"
-_BLUES = ("grey35", "#1f4e79", "#2e75b6", "#5b9bd5", "#9dc3e6")
-FORECAST_SLOTS = 12
+_BLUES = ("grey50", "#1f4e79", "#2e75b6", "#5b9bd5", "#9dc3e6")
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_BARS_HIGH = 5
+_LINES_OF_CELLS_MAX = 4
 
 
-def human_bytes(number: float) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" or number >= 10 else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TB"
+# -- tables ----------------------------------------------------------------------------------------
 
 
-def update_table(reports: Sequence[UpdateReport]) -> Table:
-    table = Table(title=None, header_style="bold", pad_edge=False, box=None)
-    table.add_column("slot", justify="right")
-    table.add_column("as of")
-    for name in (
-        "inserted",
-        "expired",
-        "dead",
-        "bad",
-        "live",
-        "rewritten",
-        "written",
-        "cells",
-        "s",
-    ):
-        table.add_column(name, justify="right")
-    for report in reports:
-        table.add_row(
-            str(report.slot), report.as_of, f"{report.inserted:,}", f"{report.expired:,}",
-            f"{report.dead_on_arrival:,}", f"{report.quarantined:,}", f"{report.live:,}",
-            f"{report.rewritten_rows:,}", human_bytes(report.written_bytes), str(report.cells),
-            f"{report.seconds:.1f}",
-        )  # fmt: skip
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    values: Sequence[str]
+    justify: Literal["left", "right"] = "right"
+    rank: int = 0
+    """Where the table is too wide, columns go in order of their rank; those of rank 0 stay."""
+
+
+class _FirstThatFits:
+    """Prints the first candidate that is no wider than the terminal, or else the last."""
+
+    def __init__(self, candidates: Sequence[Callable[[], RenderableType]]) -> None:
+        self.candidates = candidates
+
+    def chosen(self, console: Console, options: ConsoleOptions) -> RenderableType:
+        endless = options.update(max_width=100_000)
+        for make in self.candidates[:-1]:
+            found = make()
+            if Measurement.get(console, endless, found).maximum <= options.max_width:
+                return found
+        return self.candidates[-1]()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.chosen(console, options)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.chosen(console, options))
+
+
+def _fitted_table(columns: Sequence[_Column]) -> RenderableType:
+    ranks = [0, *sorted(column.rank for column in columns if column.rank)]
+
+    def without(dropped: int) -> Callable[[], RenderableType]:
+        return lambda: _table([one for one in columns if not 0 < one.rank <= dropped])
+
+    return _FirstThatFits([without(rank) for rank in ranks])
+
+
+def _table(columns: Sequence[_Column]) -> Table:
+    table = _empty_table()
+    for column in columns:
+        table.add_column(column.name, justify=column.justify)
+    for row in zip(*(column.values for column in columns), strict=True):
+        table.add_row(*map(Text, row))
     return table
 
 
-def status_table(found: Iterable[Status]) -> Table:
-    table = Table(header_style="bold", pad_edge=False, box=None)
-    for name, justify in (
-        ("index", "left"), ("scheme", "left"), ("slot", "right"), ("as of", "left"),
-        ("live rows", "right"), ("cells", "right"), ("files", "right"), ("size", "right"),
-        ("imbalance", "right"),
-    ):  # fmt: skip
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for one in found:
-        uneven = one.imbalance
-        table.add_row(
-            one.index.name, one.scheme, str(one.slot), format_time(one.as_of), f"{one.live:,}",
-            str(len(one.cells)), str(one.files), human_bytes(one.bytes),
-            "-" if uneven is None else f"{uneven:.2f}",
-        )  # fmt: skip
-    return table
+def _empty_table() -> Table:
+    return Table(header_style="bold", pad_edge=False, box=None, padding=(0, 2, 0, 0))
 
 
-def cells_picture(cells: Mapping[Cell, CellState]) -> RenderableType:
-    """The cells as a heat map: a shade and a number each, rows g, columns e."""
-    grid = {cell: state for cell, state in cells.items() if cell != LOG}
-    most = max((state.rows for state in cells.values()), default=0)
-    gs = sorted({cell.g for cell in grid})
-    es = sorted({cell.e for cell in grid})
-    width = max(5, len(f"{most:,}") + 2)
-    lines = []
-    head = Text("      " + "".join(f"e{e}".rjust(width + 1) for e in es), style="dim")
-    lines.append(head)
-    for g in gs:
-        line = Text(f"  g{g} ".ljust(6), style="dim")
-        for e in es:
-            line.append(" ")
-            line.append_text(_block(cells.get(Cell(g, e), CellState()).rows, most, width))
-        lines.append(line)
-    if LOG in cells:
-        state = cells[LOG]
-        line = Text("  log  ", style="dim")
-        line.append_text(_block(state.rows, most, width))
-        line.append(f"  in {state.files} files", style="dim")
-        lines.append(line)
-    return Group(*lines)
+def update_table(reports: Sequence[UpdateReport]) -> RenderableType:
+    """One line for each commit."""
+
+    def numbers(name: str) -> list[str]:
+        return [f"{getattr(report, name):,}" for report in reports]
+
+    return _fitted_table(
+        [
+            _Column("slot", [str(report.slot) for report in reports]),
+            _Column("as of", [short_time(report.as_of) for report in reports], "left", rank=3),
+            _Column("inserted", numbers("inserted")),
+            _Column("expired", numbers("expired")),
+            _Column("dead", numbers("dead_on_arrival"), rank=4),
+            _Column("bad", numbers("quarantined")),
+            _Column("live", numbers("live")),
+            _Column("rewritten", numbers("rewritten_rows"), rank=5),
+            _Column("written", [human_bytes(report.written_bytes) for report in reports]),
+            _Column("cells", numbers("cells"), rank=1),
+            _Column("s", [f"{report.seconds:.1f}" for report in reports], rank=2),
+        ]
+    )
 
 
-def _block(rows: int, most: int, width: int) -> Text:
-    level = 0 if not rows or not most else 1 + min(3, int(4 * rows / most - 1e-9))
-    number = f"{rows:,}" if rows else "."
-    return Text(_SHADES[level] + number.rjust(width - 1), style=f"bold {_BLUES[level]}")
+def status_table(found: Iterable[Status]) -> RenderableType:
+    """One line for each index, to compare them."""
+    found = list(found)
+    uneven = [one.imbalance for one in found]
+    return _fitted_table(
+        [
+            _Column("index", [one.index.name for one in found], "left"),
+            _Column("scheme", [short_label(one.scheme) for one in found], "left"),
+            _Column("slot", [str(one.slot) for one in found]),
+            _Column("as of", [short_time(format_time(one.as_of)) for one in found], "left", rank=1),
+            _Column("live", [f"{one.live:,}" for one in found]),
+            _Column("cells", [str(len(one.cells)) for one in found], rank=2),
+            _Column("files", [f"{one.files:,}" for one in found]),
+            _Column("size", [human_bytes(one.bytes) for one in found]),
+            _Column("imbalance", ["-" if x is None else f"{x:.2f}" for x in uneven]),
+        ]
+    )
 
 
-def forecast(expected: Mapping[int, int], slot: int) -> RenderableType:
-    """How many rows expire in each of the coming slots."""
-    table = Table(header_style="bold", pad_edge=False, box=None)
-    table.add_column("expires in slot", justify="right")
-    table.add_column("rows", justify="right")
-    table.add_column("")
-    most = max(expected.values(), default=0)
-    for coming in range(slot + 1, slot + 1 + FORECAST_SLOTS):
-        rows = expected.get(coming, 0)
-        table.add_row(str(coming), f"{rows:,}", "█" * round(30 * rows / most) if most else "")
-    rest = sum(rows for coming, rows in expected.items() if coming > slot + FORECAST_SLOTS)
-    if rest:
-        table.add_row("later", f"{rest:,}", "")
-    return table
+def status_summary(found: Status) -> RenderableType:
+    """One index in a few lines."""
+    lines = [
+        Text.assemble((found.index.name, "bold"), f"  {found.scheme}"),
+        Text(f"slot {found.slot}, as of {short_time(format_time(found.as_of))}"),
+    ]
+    files = "file" if found.files == 1 else "files"
+    rows = "row" if found.live == 1 else "rows"
+    cells = "cell" if len(found.cells) == 1 else "cells"
+    text = Text(f"{found.live:,} live {rows} in {found.files:,} {files}, ")
+    text.append(f"{human_bytes(found.bytes)}; {len(found.cells):,} {cells}")
+    if found.imbalance is not None:
+        text.append(f", the fullest {found.imbalance:.2f} times the mean")
+    return Group(*lines, text)
 
 
-def outlook_table(outlook: Outlook) -> Table:
-    table = Table(header_style="bold", pad_edge=False, box=None)
-    for name, justify in (
-        ("cell", "left"), ("action", "left"), ("why", "left"), ("rows", "right"),
-        ("files", "right"), ("size", "right"),
-    ):  # fmt: skip
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+def outlook_table(outlook: Outlook) -> RenderableType:
+    """The cells that an update touches. The reason comes last: it may take a second line."""
+    table = _empty_table()
+    for name in ("cell", "action"):
+        table.add_column(name, no_wrap=True)
+    for name in ("rows", "files", "size"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("why")
     for cell, touch in sorted(outlook.plan.touched.items()):
         state = outlook.cells.get(cell, CellState())
         table.add_row(
-            str(cell), str(touch.action), touch.why, f"{state.rows:,}", str(state.files),
-            human_bytes(state.bytes),
+            str(cell), str(touch.action), f"{state.rows:,}", str(state.files),
+            human_bytes(state.bytes), touch.why,
         )  # fmt: skip
     return table
 
 
-def rows_table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Table:
-    table = Table(header_style="bold", pad_edge=False, box=None)
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(plain(row.get(name))) for name in columns])
-    return table
+def rows_table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> RenderableType:
+    """Rows as a table or, if that is wider than the terminal, one value a line."""
+    shown = [[plain(row.get(name)) for name in columns] for row in rows]
+    by_column = list(zip(*shown, strict=True)) or [()] * len(columns)
+    table = [_Column(name, values, "left") for name, values in zip(columns, by_column, strict=True)]
+    return _FirstThatFits([lambda: _table(table), lambda: _records(columns, shown)])
+
+
+def _records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for number, row in enumerate(rows, start=1):
+        if len(rows) > 1:
+            parts.append(Text(f"── {number} ".ljust(40, "─"), style="dim", overflow="crop"))
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(style="bold", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in zip(columns, row, strict=True):
+            grid.add_row(Text(name), Text(value))
+        parts.append(grid)
+    return Group(*parts)
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def cells_picture(cells: Mapping[Cell, CellState]) -> RenderableType:
+    """The cells as a heat map: a shade and a number each, lines g, columns e."""
+    return _CellsPicture(cells)
+
+
+def cells_legend(cells: Mapping[Cell, CellState]) -> Text:
+    """How to read the picture, in a line."""
+    parts = ["e: expiration part"]
+    if len({cell.g for cell in cells if cell != LOG}) > 1:
+        parts.insert(0, "g: insertion part")
+    if LOG in cells:
+        parts.append("log: of all parts")
+    shades = "".join(_SHADES[1:])
+    return Text(f"{', '.join(parts)}; {shades} up to ¼, ½, ¾, all of the fullest", style="dim")
+
+
+class _CellsPicture:
+    def __init__(self, cells: Mapping[Cell, CellState]) -> None:
+        self.cells = cells
+        grid = [cell for cell in cells if cell != LOG]
+        self.gs = sorted({cell.g for cell in grid})
+        self.es = sorted({cell.e for cell in grid})
+        self.most = max((state.rows for state in cells.values()), default=0)
+        # Two characters of shade, a space, the number; a header above it has to fit as well.
+        self.width = 3 + max(len(f"{self.most:,}"), len(f"e{max(self.es, default=0)}"))
+        self.margin = 2 + max(len("log"), len(f"g{max(self.gs, default=0)}"))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        natural = self.margin + len(self.es) * (2 + self.width)
+        width = min(natural, options.max_width)
+        return Measurement(width, width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        per_line = max(1, (options.max_width - self.margin) // (2 + self.width))
+        lines = -(-len(self.es) // per_line) * len(self.gs)
+        if len(self.es) <= per_line or lines <= _LINES_OF_CELLS_MAX:
+            for first in range(0, len(self.es), per_line):
+                yield from self._numbered(self.es[first : first + per_line])
+        else:
+            yield from self._shaded(max(1, options.max_width - self.margin - 2))
+        if LOG in self.cells:
+            state = self.cells[LOG]
+            line = self._label("log")
+            line.append_text(self._block(state.rows))
+            line.append(f"  in {state.files} {'file' if state.files == 1 else 'files'}", "dim")
+            yield line
+
+    def _label(self, text: str) -> Text:
+        return Text("  " + text.ljust(self.margin - 2), style="dim")
+
+    def _numbered(self, es: Sequence[int]) -> Iterator[Text]:
+        head = "".join("  " + f"e{e}".rjust(self.width) for e in es)
+        yield Text(" " * self.margin + head, style="dim")
+        for g in self.gs:
+            line = self._label(f"g{g}" if len(self.gs) > 1 else "")
+            for e in es:
+                line.append_text(self._block(self._rows(g, e)))
+            yield line
+
+    def _shaded(self, per_line: int) -> Iterator[Text]:
+        """One character for each cell, where there are too many for numbers."""
+        yield Text(f"{' ' * self.margin}  e0 to e{self.es[-1]}", style="dim")
+        for g in self.gs:
+            for first in range(0, len(self.es), per_line):
+                name = f"g{g}" if len(self.gs) > 1 and not first else ""
+                line = self._label(name)
+                line.append("  ")
+                for e in self.es[first : first + per_line]:
+                    level = self._level(self._rows(g, e))
+                    line.append(_SHADES[level] if level else "·", _BLUES[level])
+                yield line
+
+    def _rows(self, g: int, e: int) -> int:
+        return self.cells.get(Cell(g, e), CellState()).rows
+
+    def _level(self, rows: int) -> int:
+        return math.ceil(4 * rows / self.most) if rows else 0
+
+    def _block(self, rows: int) -> Text:
+        level = self._level(rows)
+        number = f"{rows:,}" if rows else "·"
+        shade = Text(f"  {_SHADES[level] * 2}", style=_BLUES[level])
+        return shade.append(f" {number.rjust(self.width - 3)}", "default" if rows else "dim")
+
+
+def forecast(expected: Mapping[int, int], slot: int, period: int | None = None) -> RenderableType:
+    """How many rows expire in each coming slot, up to the last in which one can."""
+    coming = {one: rows for one, rows in expected.items() if one > slot and rows}
+    if not coming:
+        return Text("No row is going to expire.", style="dim")
+    last = max(slot + (period or 0), *coming)
+    return _Forecast(range(slot + 1, last + 1), coming)
+
+
+class _Forecast:
+    """Bars side by side, several slots in one where the terminal is too narrow."""
+
+    def __init__(self, slots: range, rows: Mapping[int, int]) -> None:
+        self.slots = slots
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        label = len(f"{sum(self.rows.values()):,}") + 2
+        room = max(1, options.max_width - label - 3)
+        together = -(-len(self.slots) // room)
+        firsts = range(self.slots.start, self.slots.stop, together)
+        bars = [sum(self.rows.get(s, 0) for s in range(f, f + together)) for f in firsts]
+        step = max(1, min(4, room // len(bars)))
+        yield self._title(together)
+        most = max(bars)
+        for level in range(_BARS_HIGH - 1, -1, -1):
+            margin = (f"{most:,}" if level == _BARS_HIGH - 1 else "").rjust(label)
+            line = Text(f"{margin} │", style="dim")
+            for rows in bars:
+                eighths = max(0, min(8, math.ceil(8 * _BARS_HIGH * rows / most) - 8 * level))
+                bar = _EIGHTHS[eighths] * max(1, step - 1)
+                line.append(bar.ljust(step), _BLUES[2])
+            yield line
+        yield Text(" " * (label + 2) + _axis(firsts, step), style="dim")
+
+    def _title(self, together: int) -> Text:
+        following = self.rows.get(self.slots.start, 0)
+        title = Text.assemble(("Rows that expire in each coming slot", "bold"))
+        if together > 1:
+            title.append(f" ({together} slots to a bar)", "dim")
+        return title.append(f"; {following:,} in the next")
+
+
+def _axis(firsts: range, step: int) -> str:
+    """The slots below their bars, as many as there is room for."""
+    line = ""
+    for place, slot in enumerate(firsts):
+        start = place * step
+        if not line or start >= len(line) + 2:
+            line = line.ljust(start) + str(slot)
+    return line
+
+
+# -- the simulator ---------------------------------------------------------------------------------
 
 
 def simulation_table(label: str, found: Simulation) -> Table:
@@ -158,30 +338,57 @@ def simulation_table(label: str, found: Simulation) -> Table:
     return table
 
 
+# -- words and values ------------------------------------------------------------------------------
+
+
+def human_bytes(number: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" or number >= 10 else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TB"
+
+
+def short_label(label: str) -> str:
+    """A scheme's label for a narrow table: what is usual is left out."""
+    if label.startswith("Sweep"):
+        usual = " without deletion vectors"
+        return label.removesuffix(usual) if label.endswith(usual) else f"{label}+log"
+    return label.removesuffix(" round-robin").replace("chronological", "chron.")
+
+
+def short_time(time: str) -> str:
+    """2013-01-02T14:00:00Z as 2013-01-02 14:00Z; seconds stay where there are any."""
+    return time.replace("T", " ").replace(":00Z", "Z")
+
+
 def plain(value: Any) -> str:
     """A value as a person reads it."""
     if value is None:
         return ""
     if isinstance(value, datetime):
         return _iso(value)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
     return value if isinstance(value, str) else str(value)
 
 
 def json_line(data: Any) -> str:
     """One JSON object on one line, whatever types the user's columns have."""
-    return json.dumps(data, default=_json_value, ensure_ascii=False)
+    try:
+        return json.dumps(data, default=plain, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError):  # JSON has no NaN, and names are text
+        return json.dumps(_json_safe(data), ensure_ascii=False)
 
 
-def _json_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return _iso(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).hex()
-    return str(value)
+def _json_safe(data: Any) -> Any:
+    if isinstance(data, float) and not math.isfinite(data):
+        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    if isinstance(data, Mapping):
+        return {plain(name): _json_safe(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_json_safe(value) for value in data]
+    return data if isinstance(data, str | int | float | None) else plain(data)
 
 
 def _iso(moment: datetime) -> str:

@@ -166,6 +166,7 @@ def test_a_day_without_flights_is_refused(sample: ModuleType, tmp_path: Path) ->
         sample.write_flights(tmp_path, [date(2012, 12, 31)])
 
 
+@pytest.mark.slow
 def test_command_line(two_days: Path) -> None:
     call = [sys.executable, str(SCRIPT), "--folder", str(two_days)]
     done = subprocess.run(

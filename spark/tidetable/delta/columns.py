@@ -21,3 +21,8 @@ RESERVED = frozenset({*ADDED, EXPIRES_AT, REASON, RAW})
 def quoted(name: str) -> str:
     """A column name as SQL takes it, in Spark."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def sql_text(text: str) -> str:
+    """A text as a literal, in Spark."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -131,10 +130,18 @@ def write_commit(
             writer.mode("append").save(index.table)
         else:
             writer.mode("overwrite").option("replaceWhere", removed).save(index.table)
-    except PySparkException as error:
-        if any(sign in str(error) for sign in _LOST_A_RACE):
+    except Exception as error:
+        if was_lost_race(error):
             raise LostRace(str(error).splitlines()[0]) from error
         raise
+
+
+def was_lost_race(error: Exception) -> bool:
+    """Whether Delta refused a commit because of another one.
+
+    PySpark does not know Delta's exceptions and hands them on as Py4J's, so only the text tells.
+    """
+    return any(sign in str(error) for sign in _LOST_A_RACE)
 
 
 def in_cells(cells: list[Cell]) -> str:

@@ -23,10 +23,10 @@ from tidetable.delta.columns import (
     quoted,
 )
 from tidetable.delta.quarantine import ARRIVED, ROW, SLOT, WHY, Quarantine, multiset_minus
-from tidetable.delta.source import Source
+from tidetable.delta.source import Source, reading
 from tidetable.delta.staging import LATE, BatchCounts, counted, staged
 from tidetable.delta.table import State
-from tidetable.delta.times import slot_of
+from tidetable.delta.times import JSON_OPTIONS, slot_sql
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,9 @@ def find_stragglers(
     table = spark.read.format("delta").load(index.table)
     rows = source.rows(index.timeline.begin_of(low), index.timeline.end_of(high), table.schema)
     batch = staged(index, rows, low, high).where(F.col(INSERTION_SLOT).isNotNull())
-    now = {
-        line["slot"]: line["count"]
-        for line in batch.groupBy(F.col(INSERTION_SLOT).alias("slot")).count().collect()
-    }
+    with reading():
+        lines = batch.groupBy(F.col(INSERTION_SLOT).alias("slot")).count().collect()
+    now = {line["slot"]: line["count"] for line in lines}
     differ = {slot: now.get(slot, 0) - rows_then for slot, rows_then in expected.items()}
     more = {slot: rows for slot, rows in differ.items() if rows > 0}
     missing = {slot: -rows for slot, rows in differ.items() if rows < 0}
@@ -115,7 +114,7 @@ def _quarantined(
     quarantine = Quarantine(spark, index)
     if not quarantine.exists():
         return None
-    arrival = slot_of(F.col(ARRIVED), index.timeline)
+    arrival = F.expr(slot_sql(ARRIVED, index.timeline))
     stored = spark.read.format("delta").load(quarantine.path)
     return stored.where((F.col(SLOT) < first) & arrival.isin(*slots))
 
@@ -126,7 +125,7 @@ def _new_live(
     alive = F.col(EXPIRATION_SLOT) > due
     row = _row(table)
     source_rows = batch.where(F.col(REASON).isNull() & alive).withColumn("_row", row)
-    arrival = slot_of(F.col(quoted(index.source.arrived_at)), index.timeline)
+    arrival = F.expr(slot_sql(quoted(index.source.arrived_at), index.timeline))
     slots = batch.select(F.col(INSERTION_SLOT).alias("_arrival")).distinct()
     known = (
         table.where(alive)
@@ -144,7 +143,7 @@ def _new_live(
 def _row(table: DataFrame) -> Column:
     """A row's own content as one value that can be compared, whatever its types."""
     names = [name for name in table.columns if name not in ADDED]
-    return F.to_json(F.struct(*[F.col(quoted(name)) for name in names]))
+    return F.to_json(F.struct(*[F.col(quoted(name)) for name in names]), JSON_OPTIONS)
 
 
 def _new_bad(batch: DataFrame, quarantined: DataFrame | None) -> DataFrame:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -71,7 +72,12 @@ class Commit:
 
     version: int
     operation: str
-    note: Note | None
+    metadata: str | None
+    """What the writer put into the commit as userMetadata."""
+
+    @cached_property
+    def note(self) -> Note | None:
+        return Note.loads(self.metadata)
 
     @property
     def changes_rows(self) -> bool:
@@ -80,6 +86,8 @@ class Commit:
 
 def open_log(path: str, version: int | None = None) -> Log | None:
     """The table's log at its newest (or that) version, or None if there is no Delta table."""
+    if Path(reader_uri(path)).is_file():
+        return None  # delta-rs calls it an invalid location, not a missing table
     try:
         return Log(path, DeltaTable(reader_uri(path), version=version))
     except TableNotFoundError:
@@ -113,9 +121,7 @@ class Log:
         for line in text.splitlines():
             if '"commitInfo"' in line and "commitInfo" in (action := json.loads(line)):
                 info = action["commitInfo"]
-                return Commit(
-                    version, info.get("operation", "?"), Note.loads(info.get("userMetadata"))
-                )
+                return Commit(version, info.get("operation", "?"), info.get("userMetadata"))
         return Commit(version, "?", None)
 
     def commits(self) -> Iterator[Commit]:

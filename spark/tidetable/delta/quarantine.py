@@ -1,21 +1,31 @@
 """Rows that were not taken, with the reason: a Delta table of its own beside the index.
 
-It is written before the index, and again in full for the slots of an update that is repeated, so
-it needs no fence: rows of a slot replace the rows of that slot.
+It is written before the index, and again in full for the slots of an update that is repeated: rows
+of a slot replace the rows of that slot. Each commit notes the highest slot
+so far: while slots only go up, which is always but after a crash or a replay, rows are appended
+and nothing has to be looked for. A fence names the version that a writer saw.
 """
 
 from __future__ import annotations
+
+import json
+import uuid
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tidetable.core.config import Index
+from tidetable.core.errors import TransientError
 from tidetable.delta.columns import INSERTION_SLOT, RAW, REASON, quoted
-from tidetable.delta.log import open_log
+from tidetable.delta.commit import was_lost_race
+from tidetable.delta.log import Log, arrow, open_log
 from tidetable.delta.place import quarantine_path
 from tidetable.delta.staging import NO_ARRIVAL
 
 SLOT, WHY, ROW, ARRIVED = "slot", "reason", "row", "arrived_at"
+_MARK = "tidetable_quarantine_high"
+_UNKNOWN = 2**62
+RACES_MAX = 5
 
 
 class Quarantine:
@@ -31,28 +41,58 @@ class Quarantine:
 
     def write(self, bad: DataFrame, first: int, last: int) -> None:
         """Makes these the quarantined rows of slots first..last. `bad` comes from `rows_of`."""
-        if not self.exists():
-            bad.coalesce(1).write.format("delta").mode("append").save(self.path)
-            return
-        (
+        for _ in range(RACES_MAX):
+            if self._written(bad, first, last):
+                return
+        raise TransientError(
+            f"Other writers of {self.path} committed first, {RACES_MAX} times in a row. "
+            "The index was not changed; run it again, with one writer at a time."
+        )
+
+    def _written(self, bad: DataFrame, first: int, last: int) -> bool:
+        """Whether the rows were written; False if another writer was first."""
+        log = open_log(self.path)
+        high = None if log is None else _highest_slot(log)
+        version = -1 if log is None else log.version
+        run = uuid.uuid4().hex
+        mark = {_MARK: last if high is None else max(high, last), "run": run}
+        writer = (
             bad.coalesce(1)
             .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"{SLOT} BETWEEN {first} AND {last}")
-            .save(self.path)
+            # Of two that saw the same version and append, one has to look again.
+            .option("txnAppId", f"{self.index.name}@quarantine#{version}")
+            .option("txnVersion", 1)
+            .option("userMetadata", json.dumps(mark))
+        )
+        if high is None:
+            # One small file an update: Delta is asked to merge them, else the log would grow.
+            writer = writer.option("delta.autoOptimize.autoCompact", "true")
+        try:
+            if high is None or high < first:
+                writer.mode("append").save(self.path)
+            else:
+                replaced = f"{SLOT} BETWEEN {first} AND {last}"
+                writer.mode("overwrite").option("replaceWhere", replaced).save(self.path)
+        except Exception as error:
+            if was_lost_race(error) or (log is None and self.exists()):
+                return False
+            raise
+        after = open_log(self.path)
+        return after is not None and any(
+            run in (commit.metadata or "") for commit in after.commits() if commit.version > version
         )
 
     def holds_slots(self, first: int, last: int) -> bool:
-        """Whether an earlier attempt left rows for these slots, by file statistics alone."""
+        """Whether an earlier attempt left rows for these slots, from the log alone."""
         log = open_log(self.path)
-        if log is None:
+        if log is None or _highest_slot(log) < first:
             return False
-        actions = log.table.get_add_actions(flatten=True)
+        actions = arrow(log.table.get_add_actions(flatten=True)).read_all()
         lows = actions.column(f"min.{SLOT}").to_pylist()
         highs = actions.column(f"max.{SLOT}").to_pylist()
         return any(
-            low is None or (low <= last and high >= first)
-            for low, high in zip(lows, highs, strict=True)
+            low is None or (low <= last and top >= first)
+            for low, top in zip(lows, highs, strict=True)
         )
 
     def rows_of(self, batch: DataFrame, last: int) -> DataFrame:
@@ -78,6 +118,14 @@ class Quarantine:
         unreadable = F.col(REASON).eqNullSafe(NO_ARRIVAL)
         fresh = multiset_minus(batch.where(unreadable), RAW, known, ROW)
         return batch.where(~unreadable).unionByName(fresh)
+
+
+def _highest_slot(log: Log) -> int:
+    """No row in quarantine is of a later slot than this."""
+    for commit in log.commits():
+        if commit.metadata and _MARK in commit.metadata:
+            return int(json.loads(commit.metadata)[_MARK])
+    return _UNKNOWN
 
 
 def multiset_minus(left: DataFrame, left_on: str, right: DataFrame, right_on: str) -> DataFrame:

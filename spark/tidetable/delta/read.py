@@ -11,13 +11,14 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 
 from tidetable.core.config import Index
-from tidetable.delta.columns import CELL_E, CELL_G, quoted
+from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, quoted
 from tidetable.delta.log import Log, arrow
 from tidetable.delta.restriction import DATAFUSION, SPARK, Restriction
 from tidetable.delta.table import IndexTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,13 @@ def batches(view: View, restriction: Restriction) -> Iterator[pa.RecordBatch]:
     yield from arrow(view.log.table.scan(columns=view.columns, predicate=where))
 
 
+def sorted_rows(view: View, restriction: Restriction) -> list[dict[str, Any]]:
+    """The same as Python values, by key and then by expiration slot: for what a probe finds."""
+    found = [row for batch in batches(view, restriction) for row in rows(batch)]
+    found.sort(key=lambda row: (row[view.index.key], row[EXPIRATION_SLOT]))
+    return found
+
+
 def count(view: View, restriction: Restriction) -> int:
     """How many rows; unrestricted from the log alone."""
     where = restriction.sql(view.index, view.schema, view.as_of, DATAFUSION)
@@ -77,14 +85,27 @@ def frame(spark: SparkSession, view: View, restriction: Restriction) -> DataFram
     return table.select(*[quoted(name) for name in view.columns])
 
 
+def sorted_frame(spark: SparkSession, view: View, restriction: Restriction) -> DataFrame:
+    """The same, by key and then by expiration slot."""
+    return frame(spark, view, restriction).orderBy(quoted(view.index.key), EXPIRATION_SLOT)
+
+
+# -- Python values, the same from both engines ---------------------------------------------------
+
+
 def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows as Python values. (pyarrow's own conversion of times imports pandas: a second.)"""
-    columns = [
-        _moments(column) if pa.types.is_timestamp(column.type) else column.to_pylist()
-        for column in batch.columns
-    ]
+    """The rows of a batch as Python values."""
+    columns = [_values(column) for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: pa.Array) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return _moments(column)  # pyarrow's own conversion imports pandas: a second
+    values = column.to_pylist()
+    return [_as_dicts(value, kind) for value in values] if pa.types.is_nested(kind) else values
 
 
 def _moments(column: pa.Array) -> list[datetime | None]:
@@ -97,9 +118,41 @@ def _moments(column: pa.Array) -> list[datetime | None]:
     ]
 
 
-def spark_row(row: Row) -> dict[str, Any]:
-    """A row of Spark's as delta-rs would give it: PySpark hands out times in the local zone."""
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in row.asDict(recursive=True).items()
-    }
+def _as_dicts(value: Any, kind: pa.DataType) -> Any:
+    """pyarrow gives a map as a list of pairs."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _as_dicts(item, kind.item_type) for key, item in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _as_dicts(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [_as_dicts(item, kind.value_type) for item in value]
+    return value
+
+
+def spark_rows(table: DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows of a DataFrame as delta-rs would give them, a partition at a time."""
+    kinds = {field.name: field.dataType for field in table.schema}
+    for row in table.toLocalIterator():
+        values = row.asDict(recursive=True)
+        yield {name: _in_utc(values[name], kind) for name, kind in kinds.items()}
+
+
+def _in_utc(value: Any, kind: DataType) -> Any:
+    """PySpark hands out times in the zone of the machine, without saying so."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, TimestampType
+
+    if value is None:
+        return None
+    if isinstance(kind, TimestampType):
+        return value.astimezone(UTC)
+    if isinstance(kind, StructType):
+        return {field.name: _in_utc(value[field.name], field.dataType) for field in kind}
+    if isinstance(kind, ArrayType):
+        return [_in_utc(item, kind.elementType) for item in value]
+    if isinstance(kind, MapType):
+        return {
+            _in_utc(key, kind.keyType): _in_utc(item, kind.valueType) for key, item in value.items()
+        }
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -13,6 +13,7 @@ from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater, UpdateReport
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_FILES_ARE_GONE = ("Not all files from version", "MISSING", "FileNotFound", "does not exist")
 
 
 def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
@@ -22,7 +23,12 @@ def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
     the source, which is why a replay also mends a table that something else has changed.
     """
     index = updater.index
-    state = IndexTable(index).state(trusting=True)
+    table = IndexTable(index)
+    state = table.state(trusting=True)
+    if state is None and (log := table.log()) is not None and log.files and first >= 1:
+        # Without notes nobody knows up to which slot to go; the next update does.
+        yield updater.reload(first - 1, None)
+        return
     if state is None:
         raise UserError(
             f"The index {index.name!r} has no table yet at {index.table}; there is nothing to "
@@ -49,7 +55,7 @@ def _restore(spark: SparkSession, updater: Updater, log: Log, slot: int) -> bool
     try:
         spark.sql(f"RESTORE TABLE delta.`{updater.index.table}` TO VERSION AS OF {version}")
     except Exception as error:
-        if any(sign in str(error) for sign in ("MISSING", "FileNotFound", "does not exist")):
+        if any(sign in str(error) for sign in _FILES_ARE_GONE):
             return False  # VACUUM has taken its files
         raise
     finally:

@@ -14,6 +14,8 @@ from tidetable.core.config import Index, format_time
 from tidetable.core.errors import UserError
 from tidetable.delta.columns import EXPIRES_AT
 
+_DIGITS_MAX = 38
+
 
 @dataclass(frozen=True)
 class Restriction:
@@ -65,6 +67,7 @@ class Dialect:
 
     quote = '"'
     timestamp_type = "TIMESTAMP WITH TIME ZONE"
+    naive_timestamp_type = "TIMESTAMP"
 
     def column(self, name: str) -> str:
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
@@ -73,36 +76,60 @@ class Dialect:
         return "'" + value.replace("'", "''") + "'"
 
     def timestamp(self, moment: datetime) -> str:
-        utc = moment.astimezone(UTC)
-        return f"CAST({self.text(utc.isoformat(timespec='microseconds'))} AS {self.timestamp_type})"
+        return self._cast(
+            moment.astimezone(UTC).isoformat(timespec="microseconds"), self.timestamp_type
+        )
 
     def value(self, text: str, kind: pa.DataType, column: str) -> str:
         """What the user typed as a literal of the column's type; UserError if it is none."""
         try:
-            if pa.types.is_integer(kind):
-                return str(int(text))
-            if pa.types.is_floating(kind):
-                return repr(float(text))
-            if pa.types.is_decimal(kind):
-                digits = self.text(str(Decimal(text)))
-                return f"CAST({digits} AS DECIMAL({kind.precision},{kind.scale}))"
-            if pa.types.is_boolean(kind):
-                return {"true": "true", "false": "false"}[text.lower()]
-            if pa.types.is_date(kind):
-                return f"CAST({self.text(date.fromisoformat(text).isoformat())} AS DATE)"
-            if pa.types.is_timestamp(kind):
-                moment = datetime.fromisoformat(text)
-                return self.timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+            text.encode()  # bytes of the command line that are no UTF-8 have no code points
+            literal = self._literal(text, kind)
         except (ValueError, KeyError, InvalidOperation):
             raise UserError(
-                f"{json.dumps(text)} is not a value of the key {column!r}, which is of type {kind}."
+                f"{json.dumps(text)} is not a value of the key {column!r}, "
+                f"which is of type {kind}. Write {_example(kind)}."
             ) from None
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return self.binary(text)
-        return self.text(text)
+        return self.text(text) if literal is None else literal
 
-    def binary(self, text: str) -> str:
-        return f"CAST({self.text(text)} AS BYTEA)"
+    def _literal(self, text: str, kind: pa.DataType) -> str | None:
+        """None if a text is what the column holds."""
+        if pa.types.is_boolean(kind):
+            return {"true": "true", "false": "false"}[text.lower()]
+        if pa.types.is_integer(kind):
+            return str(int(text))
+        if pa.types.is_floating(kind):
+            # In the column's own width: 1.1 is another number in 32 bits than in 64.
+            return self._cast(repr(float(text)), "FLOAT" if kind.bit_width == 32 else "DOUBLE")
+        if pa.types.is_decimal(kind):
+            return self._decimal(Decimal(text))
+        if pa.types.is_date(kind):
+            return self._cast(date.fromisoformat(text).isoformat(), "DATE")
+        if pa.types.is_timestamp(kind):
+            return self._moment(datetime.fromisoformat(text), zoned=kind.tz is not None)
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return f"X'{bytes.fromhex(text).hex()}'"  # as it is shown
+        return None
+
+    def _decimal(self, number: Decimal) -> str:
+        """With its own digits: in the column's scale 1.239 would be rounded, and found as 1.24."""
+        if not number.is_finite():
+            raise ValueError
+        digits = f"{number:f}"
+        scale = len(digits.partition(".")[2])
+        if len(digits) > _DIGITS_MAX:
+            raise ValueError
+        return self._cast(digits, f"DECIMAL({_DIGITS_MAX},{scale})")
+
+    def _moment(self, moment: datetime, *, zoned: bool) -> str:
+        if zoned:
+            return self.timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        if moment.tzinfo is not None:
+            raise ValueError
+        return self._cast(moment.isoformat(timespec="microseconds"), self.naive_timestamp_type)
+
+    def _cast(self, text: str, kind: str) -> str:
+        return f"CAST({self.text(text)} AS {kind})"
 
 
 class SparkDialect(Dialect):
@@ -110,12 +137,24 @@ class SparkDialect(Dialect):
 
     quote = "`"
     timestamp_type = "TIMESTAMP"
+    naive_timestamp_type = "TIMESTAMP_NTZ"
 
     def text(self, value: str) -> str:
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    def binary(self, text: str) -> str:
-        return f"CAST({self.text(text)} AS BINARY)"
+
+def _example(kind: pa.DataType) -> str:
+    for test, example in (
+        (pa.types.is_boolean, "true or false"),
+        (pa.types.is_integer, "a whole number such as 42"),
+        (pa.types.is_floating, "a number such as 1.5"),
+        (pa.types.is_decimal, "a number such as 1.50"),
+        (pa.types.is_date, "a date such as 2013-01-31"),
+        (pa.types.is_timestamp, "a time such as 2013-01-31T05:00:00"),
+    ):
+        if test(kind):
+            return example
+    return "its bytes in hexadecimal, such as 00ff" if pa.types.is_binary(kind) else "UTF-8"
 
 
 DATAFUSION = Dialect()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tidetable.core.errors import TidetableError, TransientError, UserError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JARS = Path(".cache") / "jars"
 """Where `make setup` puts the Delta jars, below the project's root."""
+
+LOG = Path(".cache") / "spark.log"
+"""What the JVM says, below the project's root; on the screen it would only be noise."""
+
+_LOG_BYTES_MAX = 4 * 1024 * 1024
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -21,7 +31,7 @@ SETTINGS = {
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
     "spark.databricks.delta.replaceWhere.dataColumns.enabled": "true",
     # The default of 50 tasks to read a log of a few files costs seconds at each read.
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Row groups small enough that a probe reads little and that their bounds serve as split points.
@@ -33,17 +43,20 @@ SETTINGS = {
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "2",
+    # Remembering the line of every DataFrame call costs a round trip to the JVM each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseParallelGC",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
-    "spark.log.level": "ERROR",
 }
 
 
-def spark_session(project_root: Path, app: str = "tidetable") -> SparkSession:
-    """The active session, or a new one.
+def spark_session(
+    project_root: Path, app: str = "tidetable", extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The active session, or a new one with `extra` settings on top of ours.
 
     Inside spark-submit the master is given by whoever submitted; otherwise it is
     TIDETABLE_SPARK_MASTER or all cores of this machine.
@@ -56,21 +69,30 @@ def spark_session(project_root: Path, app: str = "tidetable") -> SparkSession:
             if not name.startswith(("spark.sql.extensions", "spark.sql.catalog", "spark.hadoop")):
                 active.conf.set(name, value)
         return active
-    builder = SparkSession.builder.appName(app)
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    master = os.environ.get("TIDETABLE_SPARK_MASTER", "local[*]")
-    if "SPARK_ENV_LOADED" not in os.environ:  # not started by spark-submit
-        builder = builder.master(master)
+    settings = {"spark.app.name": app, **SETTINGS}
+    submitted = "SPARK_ENV_LOADED" in os.environ  # by spark-submit
+    if not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _find_java()
-        memory = os.environ.get("TIDETABLE_DRIVER_MEMORY", "2g")
-        builder = builder.config("spark.driver.memory", memory)
-        builder = builder.config("spark.sql.warehouse.dir", str(project_root / ".cache/warehouse"))
-        for name, value in _LOCAL_SETTINGS.items():
-            builder = builder.config(name, value)
-        builder = _with_delta_jars(builder, project_root)
-    return builder.getOrCreate()
+        settings |= _local_settings(project_root)
+    settings |= extra or {}
+    if not submitted:
+        _start_jvm(settings, project_root / LOG)
+    return SparkSession.builder.config(map=settings).getOrCreate()
+
+
+def _local_settings(project_root: Path) -> dict[str, str]:
+    settings = {
+        **_LOCAL_SETTINGS,
+        "spark.master": os.environ.get("TIDETABLE_SPARK_MASTER", "local[*]"),
+        "spark.driver.memory": os.environ.get("TIDETABLE_DRIVER_MEMORY", "2g"),
+        "spark.sql.warehouse.dir": str(project_root / ".cache/warehouse"),
+        **_delta_jars(project_root),
+    }
+    if not _is_debugging():
+        options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+        settings["spark.driver.extraJavaOptions"] += " " + options
+    return settings
 
 
 def _find_java() -> None:
@@ -78,20 +100,76 @@ def _find_java() -> None:
     installed = Path(sys.prefix) / "java"
     if "JAVA_HOME" not in os.environ and installed.exists():
         os.environ["JAVA_HOME"] = str(installed)
+    home = os.environ.get("JAVA_HOME")
+    if not shutil.which("java" if home is None else str(Path(home) / "bin" / "java")):
+        place = "on the PATH" if home is None else f"in {home} (JAVA_HOME)"
+        raise UserError(
+            f"There is no Java {place}, and Spark needs 17 or newer. "
+            "Run `make setup`, which finds or installs one; or let JAVA_HOME name one."
+        )
 
 
-def _with_delta_jars(builder: SparkSession.Builder, project_root: Path) -> SparkSession.Builder:
-    jars = sorted((project_root / JARS).glob("*.jar"))
+def _delta_jars(project_root: Path) -> dict[str, str]:
+    # A project elsewhere (TIDETABLE_HOME) uses the jars of the repository that this code is in.
+    places = (project_root, Path(__file__).resolve().parents[3])
+    jars = next((found for root in places if (found := sorted((root / JARS).glob("*.jar")))), [])
     if jars:
         # On the class path rather than as spark.jars: nothing is copied at each start.
         path = ":".join(str(jar) for jar in jars)
-        return builder.config("spark.driver.extraClassPath", path).config(
-            "spark.executor.extraClassPath", path
-        )
+        return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
     spark_minor = ".".join(version("pyspark").split(".")[:2])
-    return builder.config(
-        "spark.jars.packages", f"io.delta:delta-spark_{spark_minor}_2.13:{version('delta-spark')}"
+    package = f"io.delta:delta-spark_{spark_minor}_2.13:{version('delta-spark')}"
+    return {"spark.jars.packages": package}
+
+
+# -- the JVM ---------------------------------------------------------------------------------------
+
+
+def _start_jvm(settings: Mapping[str, str], log: Path) -> None:
+    """Starts the JVM with its output in `log`, if this process has none yet.
+
+    PySpark would let it write to our screen, and into what a program reads from us.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None or _is_debugging():
+        return
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        full = log.exists() and log.stat().st_size > _LOG_BYTES_MAX
+        file = log.open("wb" if full else "ab")
+    except OSError:
+        return  # nowhere to write: rather noise than no Spark
+    with file:
+        began = file.tell()
+        conf = SparkConf().setAll(list(settings.items()))
+        try:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
+            SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            raise _not_started(error, log, began) from error
+
+
+def _not_started(error: Exception, log: Path, began: int) -> TidetableError:
+    with log.open("rb") as file:
+        file.seek(began)
+        said = file.read().decode(errors="replace").strip()
+    telling = [line for line in said.splitlines() if not line.lstrip().startswith("at ")]
+    tail = "\n".join(f"  {line}" for line in telling[-8:])
+    where = f"The end of {log}:\n{tail}" if tail else f"Its log, {log}, is empty: {error}"
+    if "UnsupportedClassVersionError" in said:
+        return UserError(f"This Java is too old for Spark: `make setup` finds 17 or newer. {where}")
+    if "unresolved dependency" in said or "Server access error" in said:
+        return UserError(f"The Delta jars are missing: `make setup` fetches them. {where}")
+    return TransientError(
+        "Spark did not start. Is there enough memory (TIDETABLE_DRIVER_MEMORY)? "
+        f"TIDETABLE_DEBUG=1 shows all it says. {where}"
     )
+
+
+def _is_debugging() -> bool:
+    return bool(os.environ.get("TIDETABLE_DEBUG"))
 
 
 def cores(spark: SparkSession) -> int:

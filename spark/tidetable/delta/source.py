@@ -7,7 +7,9 @@ table is made; from then on the table's own columns are the schema, so no batch 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, reduce
@@ -26,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from tidetable.core.config import Index
-from tidetable.core.errors import UserError
+from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED
 
 CORRUPT = "_corrupt_record"
@@ -104,13 +106,13 @@ class Source:
     def _read(
         self, paths: Sequence[str], known: StructType | None, *, recursive: bool = False
     ) -> SourceRows:
+        read = {"csv": self._read_csv, "json": self._read_json}.get(self.config.format)
         try:
-            if self.config.format == "csv":
-                rows = self._read_csv(paths, known, recursive)
-            elif self.config.format == "json":
-                rows = self._read_json(paths, known, recursive)
-            else:
-                rows = self._read_typed(paths, recursive)
+            with reading():
+                if read is None:
+                    rows = self._read_typed(paths, recursive)
+                else:
+                    rows = read(paths, known, recursive)
         except AnalysisException as error:
             raise UserError(
                 f"The source {self.config.path} cannot be read as {self.config.format}: "
@@ -215,10 +217,7 @@ class Source:
     def _is_there(self, path: str) -> bool:
         local = path.removeprefix("file://")
         if "://" not in local:
-            if any(character in local for character in "*?[{"):
-                anchor, pattern = _glob_anchor(local)
-                return any(Path(anchor).glob(pattern))
-            return Path(local).exists()
+            return any(_is_on_disk(alternative) for alternative in _alternatives(local))
         try:
             # Asks the file system without reading a row.
             self.spark.read.format("binaryFile").load(path)
@@ -267,6 +266,29 @@ class Source:
                 )
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """Around the first job that reads rows: a file that Spark cannot read becomes a sentence."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        file = re.search(r"reading file (\S+?)\.?\s", text)
+        if file is None or "FAILED_READ_FILE" not in text:
+            raise
+        if "CSV header" in text:
+            found, wanted = (re.search(rf"{name}: (.*)", text) for name in ("Header", "Schema"))
+            raise UserError(
+                f"The header of {file[1]} is {found[1] if found else 'another'}; the table's "
+                f"columns are {wanted[1] if wanted else 'not these'}. Give all files the same "
+                "columns in the same order."
+            ) from error
+        raise TransientError(
+            f"The file {file[1]} of the source cannot be read. If it is still being written, run "
+            "this again later; if it is broken, replace it. The table was not changed."
+        ) from error
+
+
 def user_schema(table: StructType) -> StructType:
     """The user's columns of an index's table."""
     return StructType([field for field in table if field.name not in {*ADDED, EXPIRES_AT}])
@@ -276,10 +298,26 @@ def _corrupt_field() -> StructField:
     return StructField(CORRUPT, StringType())
 
 
-def _glob_anchor(path: str) -> tuple[str, str]:
+def _alternatives(path: str) -> list[str]:
+    """`data/{a,b}` -> `data/a`, `data/b`: Python's globs know no braces, Spark's do."""
+    braces = re.search(r"\{([^{}]*)\}", path)
+    if braces is None:
+        return [path]
+    before, after = path[: braces.start()], path[braces.end() :]
+    return [
+        whole
+        for alternative in braces[1].split(",")
+        for whole in _alternatives(before + alternative + after)
+    ]
+
+
+def _is_on_disk(path: str) -> bool:
     parts = Path(path).parts
-    first = next(i for i, part in enumerate(parts) if any(c in part for c in "*?[{"))
-    return str(Path(*parts[:first])), str(Path(*parts[first:]))
+    globs = (i for i, part in enumerate(parts) if any(character in part for character in "*?["))
+    first = next(globs, None)
+    if first is None:
+        return Path(path).exists()
+    return any(Path(*parts[:first]).glob(str(Path(*parts[first:]))))
 
 
 def _first_line(error: BaseException) -> str:

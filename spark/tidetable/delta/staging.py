@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -19,9 +18,16 @@ from tidetable.delta.columns import (
     RAW,
     REASON,
     quoted,
+    sql_text,
 )
-from tidetable.delta.source import CORRUPT, SourceRows
-from tidetable.delta.times import as_timestamp, slot_of, timestamp_literal
+from tidetable.delta.source import CORRUPT, SourceRows, reading
+from tidetable.delta.times import (
+    JSON_OPTIONS,
+    as_timestamp_sql,
+    in_micros,
+    slot_sql,
+    timestamp_sql,
+)
 
 NO_ARRIVAL = "no readable arrival time"
 """Such a row belongs to no slot: it turns up in every batch and is quarantined once."""
@@ -35,38 +41,36 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     Columns: the user's (time columns as timestamps), the two slots, REASON (null for a good row)
     and RAW (the bad row as it came, as JSON).
     """
-    source = index.source
     declared = {field.name: field.dataType for field in rows.declared}
-    frame = rows.frame
+    source = index.source
 
-    def time(name: str) -> Column:
-        return as_timestamp(name, declared[name], F.col(quoted(name)), source.timezone)
+    def time(name: str) -> str:
+        return as_timestamp_sql(name, declared[name], source.timezone)
 
     # Compared as the source has it, so that file and row-group statistics skip what is older.
-    begin = timestamp_literal(index.timeline.begin_of(first))
-    end = timestamp_literal(index.timeline.end_of(last))
     arrived = time(source.arrived_at)
-    frame = frame.where(((arrived > begin) & (arrived <= end)) | arrived.isNull())
-
+    begin = timestamp_sql(index.timeline.begin_of(first))
+    end = timestamp_sql(index.timeline.end_of(last))
+    frame = rows.frame.where(f"({arrived} > {begin} AND {arrived} <= {end}) OR {arrived} IS NULL")
     times = {source.arrived_at, index.inserted_at, index.expires_at}
-    typed, wrong_types = [], []
-    for column in rows.declared:
-        raw = F.col(quoted(column.name))
-        if column.name in times:
-            typed.append(time(column.name).alias(column.name))
-        elif frame.schema[column.name].dataType == column.dataType:
-            typed.append(raw)
-        else:
-            cast = raw.try_cast(column.dataType)
-            typed.append(cast.alias(column.name))
-            wrong_types.append(
-                F.when(raw.isNotNull() & cast.isNull(), F.lit(f"wrong type: {column.name}"))
-            )
+    as_read = {field.name: field.dataType for field in frame.schema}
+    typed, unreadable = [], []
     if rows.has_corrupt:
-        wrong_types.insert(0, F.when(F.col(CORRUPT).isNotNull(), F.lit("not readable as a record")))
-    early = F.coalesce(*wrong_types) if wrong_types else F.lit(None).cast("string")
-    raw_row = F.to_json(F.struct(*[F.col(quoted(name)) for name in frame.columns]))
-    frame = frame.select(*typed, early.alias(REASON), raw_row.alias(RAW))
+        unreadable.append(f"CASE WHEN {CORRUPT} IS NOT NULL THEN 'not readable as a record' END")
+    for name, data_type in declared.items():
+        column = quoted(name)
+        if name in times:
+            typed.append(f"{time(name)} AS {column}")
+        elif as_read[name] == data_type:
+            typed.append(column)
+        else:
+            cast = f"try_cast({column} AS {data_type.simpleString()})"
+            typed.append(f"{cast} AS {column}")
+            why = sql_text(f"wrong type: {name}")
+            unreadable.append(f"CASE WHEN {column} IS NOT NULL AND {cast} IS NULL THEN {why} END")
+    reason = f"coalesce({', '.join(unreadable)})" if unreadable else "CAST(NULL AS STRING)"
+    raw = f"struct({', '.join(quoted(name) for name in as_read)})"
+    frame = frame.selectExpr(*typed, f"{reason} AS {REASON}", f"{raw} AS {RAW}")
     if index.lifetime is not None:
         frame = _with_expiry(frame, index)
     return _judged(frame, index)
@@ -74,16 +78,16 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
 
 def _with_expiry(frame: DataFrame, index: Index) -> DataFrame:
     try:
-        expiry = F.expr(f"{quoted(index.inserted_at)} + ({index.lifetime})")
-        result = frame.withColumn(EXPIRES_AT, expiry.cast("timestamp"))
-        _ = result.schema
-    except AnalysisException as error:
+        return frame.selectExpr(
+            "*",
+            f"CAST({quoted(index.inserted_at)} + ({index.lifetime}) AS timestamp) AS {EXPIRES_AT}",
+        )
+    except PySparkException as error:
         raise UserError(
             f"lifetime {index.lifetime!r} cannot be added to {index.inserted_at}: "
             f"{str(error).splitlines()[0]} Write an interval such as 'interval 90 minutes' or "
             "'make_dt_interval(0, 0, minutes_valid)'."
         ) from error
-    return result
 
 
 def expiry_column(index: Index) -> str:
@@ -91,34 +95,44 @@ def expiry_column(index: Index) -> str:
 
 
 def _judged(frame: DataFrame, index: Index) -> DataFrame:
-    arrived = F.col(quoted(index.source.arrived_at))
-    inserted = F.col(quoted(index.inserted_at))
-    expires = F.col(quoted(expiry_column(index)))
-    key = F.col(quoted(index.key))
-    has_no_key = key.isNull()
-    if isinstance(frame.schema[index.key].dataType, StringType):
-        has_no_key = has_no_key | (key == "")
-    longest = F.lit(index.longest_lifetime // timedelta(microseconds=1))
-    lives = F.unix_micros(expires) - F.unix_micros(arrived)
-
-    def because(condition: Column, reason: str) -> Column:
-        return F.when(condition, F.lit(reason))
-
-    reason = F.coalesce(
-        because(arrived.isNull(), NO_ARRIVAL),
-        F.col(REASON),
-        because(has_no_key, "no key"),
-        because(inserted.isNull(), "no readable insertion time"),
-        because(expires.isNull(), "no readable expiration time"),
-        because(expires < inserted, "expires before it was inserted"),
-        because(inserted > arrived, "inserted after it arrived"),
-        because(lives > longest, "outlives the longest lifetime"),
+    """The rows with slots and the first reason that applies, in the order people would look."""
+    arrived = quoted(index.source.arrived_at)
+    inserted = quoted(index.inserted_at)
+    expires = quoted(expiry_column(index))
+    key = quoted(index.key)
+    is_text = isinstance(frame.schema[index.key].dataType, StringType)
+    no_key = f"{key} IS NULL" + (f" OR {key} = ''" if is_text else "")
+    lives = f"unix_micros({expires}) - unix_micros({arrived})"
+    reasons = {
+        f"{arrived} IS NULL": NO_ARRIVAL,
+        f"{REASON} IS NOT NULL": None,
+        no_key: "no key",
+        f"{inserted} IS NULL": "no readable insertion time",
+        f"{expires} IS NULL": "no readable expiration time",
+        f"{expires} < {inserted}": "expires before it was inserted",
+        f"{inserted} > {arrived}": "inserted after it arrived",
+        f"{lives} > {in_micros(index.longest_lifetime)}L": "outlives the longest lifetime",
+    }
+    cases = " ".join(
+        f"WHEN {test} THEN {REASON if reason is None else sql_text(reason)}"
+        for test, reason in reasons.items()
     )
-    return (
-        frame.withColumn(REASON, reason)
-        .withColumn(RAW, F.when(F.col(REASON).isNotNull(), F.col(RAW)))
-        .withColumn(INSERTION_SLOT, slot_of(arrived, index.timeline))
-        .withColumn(EXPIRATION_SLOT, slot_of(expires, index.timeline))
+    users = [quoted(name) for name in frame.columns if name not in (REASON, RAW)]
+    judged = frame.selectExpr(
+        *users,
+        f"CASE {cases} END AS {REASON}",
+        RAW,
+        f"{slot_sql(arrived, index.timeline)} AS {INSERTION_SLOT}",
+        f"{slot_sql(expires, index.timeline)} AS {EXPIRATION_SLOT}",
+    )
+    options = ", ".join(sql_text(text) for option in JSON_OPTIONS.items() for text in option)
+    # Only bad rows are turned into JSON: it costs more than everything else here together.
+    return judged.selectExpr(
+        *users,
+        REASON,
+        f"CASE WHEN {REASON} IS NOT NULL THEN to_json({RAW}, map({options})) END AS {RAW}",
+        INSERTION_SLOT,
+        EXPIRATION_SLOT,
     )
 
 
@@ -186,11 +200,10 @@ def counted(batch: DataFrame, *, earliest: int | None = None) -> BatchCounts:
     if earliest is not None:
         slot = F.greatest(slot, F.lit(earliest))
     expires = F.when(F.col(REASON).isNull(), F.col(EXPIRATION_SLOT))
-    table = (
-        batch.groupBy(slot.alias("slot"), expires.alias("expires"), F.col(REASON).alias("reason"))
-        .count()
-        .collect()  # at most one line per pair of slots, never rows of the user's
-    )  # fmt: skip
+    by = [slot.alias("slot"), expires.alias("expires"), F.col(REASON).alias("reason")]
+    with reading():
+        # At most one line per pair of slots, never rows of the user's.
+        table = batch.groupBy(*by).count().collect()
     counts = BatchCounts()
     for line in table:
         if line["reason"] is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TidetableError, UserError
+from tidetable.delta.columns import sql_text
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
 
@@ -75,7 +76,7 @@ class IndexTable:
         """Where the index stands; None before its first load.
 
         Stops with DamagedTable if something else has changed rows since, unless `trusting`
-        (a replay, which mends exactly that).
+        (a replay, which mends exactly that). None also for the latter if the notes are gone.
         """
         log = self.log()
         if log is None:
@@ -88,7 +89,7 @@ class IndexTable:
                     self._check_undamaged(state, later)
                 return state
             later.append(commit)
-        if log.files:
+        if log.files and not trusting:
             raise DamagedTable(
                 f"The log of {self.path} no longer says at which slot the table stands. "
                 f"Load it again: tidetable replay {self.index.name} --from J, J being the slot to "
@@ -196,7 +197,9 @@ def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
             for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
         ),
     }
-    listed = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
+    listed = ", ".join(
+        f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items()
+    )
     columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
     try:
         spark.sql(
@@ -204,6 +207,8 @@ def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
             f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({listed})"
         )
     except Exception as error:
+        if open_log(index.table) is not None:
+            return  # Another writer made it meanwhile, which Delta reports in many ways.
         if place_is_not_writable(error):
             raise UserError(
                 f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
@@ -228,7 +233,3 @@ def place_is_not_writable(error: Exception) -> bool:
 
 def _interval(duration: timedelta) -> str:
     return f"interval {max(1, int(duration.total_seconds()))} seconds"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,20 +1,29 @@
-"""Times and slots as Spark expressions: the same arithmetic as core.slot, in microseconds."""
+"""Times and slots as Spark SQL: the same arithmetic as core.slot, in microseconds.
+
+Text rather than Column objects: every call on a Column is a round trip to the JVM, and an update
+that inserts ten rows should not spend its time on hundreds of them.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, TimestampNTZType, TimestampType
 
 from tidetable.core.errors import UserError
 from tidetable.core.slot import Timeline
+from tidetable.delta.columns import quoted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ISO = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.]\d{1,9})?)?"
-_ISO_WITH_ZONE = _ISO + r"(Z|z|[+-]\d{2}(:?\d{2})?)$"
+_ISO = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
+_ISO_WITH_ZONE = _ISO + "(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _ISO_WITHOUT_ZONE = _ISO + "$"
+
+JSON_OPTIONS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""For rows as JSON: by default to_json cuts times off after milliseconds."""
 
 
 def micros(moment: datetime) -> int:
@@ -22,25 +31,29 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def timestamp_literal(moment: datetime) -> Column:
-    return F.timestamp_micros(F.lit(micros(moment)))
+def in_micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
 
 
-def slot_of(column: Column, timeline: Timeline) -> Column:
+def timestamp_sql(moment: datetime) -> str:
+    return f"timestamp_micros({micros(moment)}L)"
+
+
+def slot_sql(timestamp: str, timeline: Timeline) -> str:
     """The slot of a timestamp: ceil((t - start) / r), with integers only."""
-    since = F.unix_micros(column) - F.lit(micros(timeline.start))
-    every = F.lit(timeline.every // timedelta(microseconds=1))
-    whole = F.call_function("div", since, every)
+    since = f"(unix_micros({timestamp}) - {micros(timeline.start)}L)"
+    every = f"{in_micros(timeline.every)}L"
     # `div` cuts off towards zero, which is ceil for times before the start.
-    return whole + F.when(since % every > 0, 1).otherwise(0).cast("bigint")
+    return f"({since} div {every} + CASE WHEN {since} % {every} > 0 THEN 1L ELSE 0L END)"
 
 
-def as_timestamp(name: str, data_type: DataType, column: Column, zone: str | None) -> Column:
+def as_timestamp_sql(name: str, data_type: DataType, zone: str | None) -> str:
     """The column as a timestamp; null where a text does not parse.
 
     Raises UserError when the type cannot hold a time, or holds one without a zone and the YAML
     does not say which it is.
     """
+    column = quoted(name)
     if isinstance(data_type, TimestampType):
         return column
     if isinstance(data_type, TimestampNTZType):
@@ -52,16 +65,22 @@ def as_timestamp(name: str, data_type: DataType, column: Column, zone: str | Non
             )
         return _in_zone(column, zone)
     if isinstance(data_type, StringType):
-        with_zone = F.when(column.rlike(_ISO_WITH_ZONE), column.try_cast("timestamp"))
+        with_zone = (
+            f"CASE WHEN {column} RLIKE '{_ISO_WITH_ZONE}' "
+            f"THEN try_cast(upper({column}) AS timestamp) END"  # Spark knows Z, but not z
+        )
         if zone is None:
             return with_zone
-        naive = F.when(column.rlike(_ISO_WITHOUT_ZONE), column.try_cast("timestamp_ntz"))
-        return F.coalesce(with_zone, _in_zone(naive, zone))
+        naive = (
+            f"CASE WHEN {column} RLIKE '{_ISO_WITHOUT_ZONE}' "
+            f"THEN try_cast({column} AS timestamp_ntz) END"
+        )
+        return f"coalesce({with_zone}, {_in_zone(naive, zone)})"
     raise UserError(
         f"The source's column {name!r} is of type {data_type.simpleString()}, which is not a time. "
         "It must be a timestamp, or ISO 8601 text with a zone such as 2013-01-01T05:00:00Z."
     )
 
 
-def _in_zone(column: Column, zone: str) -> Column:
-    return F.convert_timezone(F.lit(zone), F.lit("UTC"), column).cast("timestamp")
+def _in_zone(naive: str, zone: str) -> str:
+    return f"CAST(convert_timezone('{zone}', 'UTC', {naive}) AS timestamp)"

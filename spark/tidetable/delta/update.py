@@ -83,19 +83,17 @@ class Updater:
 
     def load_first(self) -> tuple[UpdateReport | None, State]:
         """Makes the table and loads what arrived before `start` and lives past it (slot 0)."""
-        log = self.table.log()
-        known = None if log is None else self._schema()
+        known = None if self.table.log() is None else self._schema()
         rows = self._staged(1 - self.index.period, 0, known)
-        if known is None:
-            create_table(self.spark, self.index, _stored_schema(rows))
-        report = self._load(rows, 0, fence=f"{self.index.name}@new", quarantine=True)
+        fence = f"{self.index.name}@new"
+        report = self._load(rows, 0, fence=fence, quarantine=True, create=known is None)
         return report, self._state_after_commit()
 
     def reload(self, slot: int, state: State | None) -> UpdateReport:
         """Replaces the whole table by the state of `slot` as the source tells it."""
         rows = self._staged(slot - self.index.period + 1, slot, self._schema())
-        version = 0 if state is None else state.version
-        fence = f"{self.index.name}@reload{slot}#{version}"
+        # It starts from a state as an update does: of the two only one can come after it.
+        fence = f"{self.index.name}@reload#{self._version()}" if state is None else state.fence
         report = self._load(rows, slot, fence=fence, quarantine=False)
         if report is None:
             raise TransientError(
@@ -128,7 +126,7 @@ class Updater:
         began = time.monotonic()
         first = state.slot + 1
         self._say(f"slot {last}: reading the source")
-        batch = self._staged(first, last, self._schema()).persist()
+        batch = read = self._staged(first, last, self._schema()).persist()
         late = Stragglers()
         try:
             counts = counted(batch)
@@ -152,7 +150,7 @@ class Updater:
                 return None
             return self._verified(state.log, note, plan, sum(new_rows.values()), began, late)
         finally:
-            batch.unpersist()
+            read.unpersist()
             if late.frame is not None:
                 late.frame.unpersist()
 
@@ -216,7 +214,13 @@ class Updater:
     # -- a load ---------------------------------------------------------------------------------
 
     def _load(
-        self, rows: DataFrame, slot: int, *, fence: str, quarantine: bool
+        self,
+        rows: DataFrame,
+        slot: int,
+        *,
+        fence: str,
+        quarantine: bool,
+        create: bool = False,
     ) -> UpdateReport | None:
         """What is alive after `slot` becomes the table; None if another writer was first."""
         began = time.monotonic()
@@ -225,6 +229,9 @@ class Updater:
         try:
             counts = counted(batch, earliest=slot)
             self._check_bad_rows(counts, slot)
+            if create:
+                # Not before: with a table there the YAML could no longer be corrected.
+                create_table(self.spark, self.index, _stored_schema(rows))
             forecast = counts.by_expiration(slot)
             note = Note(
                 index=self.index.name,
@@ -241,11 +248,11 @@ class Updater:
                 reasons=counts.reasons,
             )
             _check_laws(note, 0)
-            if quarantine and counts.quarantined:
+            if quarantine:
                 # Slots before the first update have no meaning to people: all of it is slot 0's.
                 bad = batch.withColumn(INSERTION_SLOT, F.lit(slot).cast("bigint"))
-                self.quarantine.write(self.quarantine.rows_of(bad, slot), slot, slot)
-            log = open_log(self.index.table)
+                self._write_quarantine(bad, counts, slot, slot)
+            log = self.table.log()
             assert log is not None
             new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > slot))
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
@@ -266,6 +273,10 @@ class Updater:
 
     def _schema(self) -> StructType:
         return self.spark.read.format("delta").load(self.index.table).schema
+
+    def _version(self) -> int:
+        log = self.table.log()
+        return -1 if log is None else log.version
 
     def _without_known_unreadable(
         self, batch: DataFrame, counts: BatchCounts, first: int

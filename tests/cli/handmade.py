@@ -1,0 +1,63 @@
+"""A table as slot 0 of an index leaves it, made without Spark: for what must work without a JVM."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+
+from tests.workspace import SCHEMA, Row, Workspace
+from tidetable.core.config import Index
+from tidetable.delta.note import Note
+from tidetable.delta.table import PROPERTY_INDEX, PROPERTY_LAYOUT
+
+
+def make_table(
+    workspace: Workspace, rows: Sequence[Row], schema: pa.Schema = SCHEMA, **changes: Any
+) -> Index:
+    """The index of the workspace with a table that holds these rows, all alive after slot 0."""
+    index = workspace.index(**changes)
+    timeline, scheme = index.timeline, index.build_scheme()
+    stored, expiring = [], Counter[int]()
+    for row in rows:
+        came, goes = timeline.slot_of(row["arrived_at"]), timeline.slot_of(row["expires_at"])
+        cell = scheme.initial_cell(came, goes)
+        slots = {"_insertion_slot": came, "_expiration_slot": goes}
+        stored.append({**row, **slots, "_g": cell.g, "_e": cell.e})
+        expiring[goes] += 1
+    note = Note(
+        index.name, slot=0, previous=None, run="handmade", kind="load", read=len(rows),
+        inserted=len(rows), live=len(rows), live_by_expiration=dict(expiring),
+    )  # fmt: skip
+    slots_and_cell = [("_insertion_slot", pa.int64()), ("_expiration_slot", pa.int64()),
+                      ("_g", pa.int32()), ("_e", pa.int32())]  # fmt: skip
+    write_deltalake(
+        index.table,
+        pa.Table.from_pylist(stored, pa.schema([*schema, *slots_and_cell])),
+        partition_by=["_g", "_e"],
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": note.dumps()}),
+    )
+    _set_properties(workspace, index)
+    return index
+
+
+def _set_properties(workspace: Workspace, index: Index) -> None:
+    """delta-rs reads properties of others, but does not write any that it does not know."""
+    first = workspace.table / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] |= {
+                PROPERTY_INDEX: index.name,
+                PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
+            }
+    first.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def version(workspace: Workspace) -> int:
+    """The newest version of the table, by the files of its log."""
+    return max(int(path.stem) for path in (workspace.table / "_delta_log").glob("*.json"))

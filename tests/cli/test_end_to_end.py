@@ -1,0 +1,99 @@
+"""The installed command as a user runs it: a JVM of its own for updates, and none for reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workspace import Workspace, row
+from tidetable.delta.session import _not_started
+
+COMMAND = Path(sys.executable).with_name("tidetable")
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments: object, java: bool = True) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "TIDETABLE_HOME": str(PROJECT)}
+    if not java:
+        environment |= {"JAVA_HOME": "/nonexistent", "PATH": "/nonexistent"}
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.spark
+def test_an_update_with_a_jvm_of_its_own_and_reads_without_any(workspace: Workspace) -> None:
+    workspace.add([row(1, -0.5, 2.5), row(2, 0.5, 3), row(3, 0.5, 0.7)])
+    workspace.describe()
+
+    update = run("update", workspace.yaml, "--slots", 1, "--json")
+    assert (update.returncode, update.stderr) == (0, "")  # not a word of the JVM's either
+    reports = [json.loads(line) for line in update.stdout.splitlines()]
+    assert [(one["slot"], one["live"]) for one in reports] == [(0, 1), (1, 2)]
+
+    began = time.monotonic()
+    probe = run("probe", workspace.yaml, "k1", "--json", java=False)
+    seconds = time.monotonic() - began
+    assert (probe.returncode, probe.stderr) == (0, "")
+    (found,) = [json.loads(line) for line in probe.stdout.splitlines()]
+    assert (found["id"], found["_expiration_slot"]) == (1, 3)
+    assert seconds < 10
+
+    for command in (["status"], ["plan"], ["scan", "--count"]):
+        name, *options = command
+        assert run(name, workspace.yaml, *options, java=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_without_java_an_update_says_what_to_do(workspace: Workspace) -> None:
+    workspace.add([row(1, -0.5, 2.5)])
+    workspace.describe()
+    update = run("update", workspace.yaml, java=False)
+    assert (update.returncode, update.stdout) == (2, "")
+    assert "There is no Java in /nonexistent (JAVA_HOME)" in update.stderr
+    assert "make setup" in update.stderr
+    assert not workspace.table.exists()
+
+
+@pytest.mark.spark
+def test_a_jvm_that_does_not_start_is_not_passed_over(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.add([row(1, -0.5, 2.5)])
+    workspace.describe()
+    monkeypatch.setenv("TIDETABLE_DRIVER_MEMORY", "lots")
+    update = run("update", workspace.yaml)
+    assert (update.returncode, update.stdout) == (1, "")
+    assert "Spark did not start" in update.stderr
+    assert "Invalid maximum heap size: -Xmxlots" in update.stderr
+    assert "spark.log" in update.stderr
+    assert not workspace.table.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "status"),
+    [
+        ("java.lang.UnsupportedClassVersionError: Main", "This Java is too old", 2),
+        (":: unresolved dependency: io.delta#delta-spark", "The Delta jars are missing", 2),
+        ("\n".join(["Cannot allocate memory", "\tat a.B.c(D.java:1)"]), "Spark did not start", 1),
+    ],
+)
+def test_why_spark_did_not_start(said: str, told: str, status: int, tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text("of an earlier start\n")
+    began = log.stat().st_size
+    log.write_text(log.read_text() + said)
+    error = _not_started(RuntimeError("gone"), log, began)
+    assert error.exit_status == status
+    assert told in str(error)
+    assert said.splitlines()[0] in str(error)
+    assert str(log) in str(error)
+    assert "earlier" not in str(error)
+    assert "\tat" not in str(error)

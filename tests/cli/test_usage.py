@@ -1,0 +1,191 @@
+"""What the command says and returns before it comes near a table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.runner import tidetable
+from tidetable.cli import app, gist
+from tidetable.core.errors import TransientError, UserError
+
+COMMANDS = ("check", "plan", "update", "replay", "probe", "scan", "status", "simulate")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    found = tidetable(command, "--help")
+    assert found.status == 0
+    assert "Usage:" in found.out
+    assert "--json" in found.out
+
+
+def test_there_are_these_commands_and_no_others() -> None:
+    assert sorted(one.callback.__name__ for one in app.registered_commands) == sorted(COMMANDS)  # type: ignore[union-attr]
+
+
+def test_without_arguments_it_lists_the_commands() -> None:
+    found = tidetable()
+    assert all(command in found.out + found.err for command in COMMANDS)
+
+
+def test_version() -> None:
+    assert tidetable("--version").out.startswith("tidetable ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no_such_command"],
+        ["update", "x", "--no-such-option"],
+        ["update", "x", "--slots", "many"],
+        ["update", "x", "--slots", "-1"],
+        ["probe", "x", "k", "--engine", "duckdb"],
+        ["replay", "x"],
+        ["simulate", "--scheme", "sweep"],
+        ["simulate", "--scheme", "wheel", "--period", "36"],
+    ],
+)
+def test_wrong_usage_is_status_2(arguments: list[str]) -> None:
+    found = tidetable(*arguments)
+    assert found.status == 2
+    assert found.out == ""
+    assert found.err
+
+
+# -- simulate --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("rebuild --period 36 --insertion 4 --expiration 4", (8.00, 8.00, 16.0, 16, 0.00)),
+        ("no_rebuild --period 36 --insertion 4 --expiration 4", (1.00, 1.00, 138.0, 138, 0.46)),
+        ("sweep --period 36 --groups 8", (2.78, 2.78, 15.0, 15, 0.13)),
+        ("sweep --period 36 --groups 8 --no-deletion-vectors", (2.78, 2.78, 36.0, 36, 0.00)),
+        ("sweep --period 36 --groups 4 --every 4", (2.00, 5.00, 17.1, 19, 0.37)),
+        (
+            "rebuild --period 36 --insertion 12 --expiration 1 --placement chronological",
+            (18.50, 18.50, 12.0, 12, 0.00),
+        ),
+    ],
+)
+def test_simulate_gives_the_published_figures(
+    options: str, expected: tuple[float, float, float, int, float]
+) -> None:
+    (found,) = tidetable("simulate", "--json", "--scheme", *options.split()).objects
+    figures = (
+        round(found["written_avg"], 2),
+        round(found["written_max"], 2),
+        round(found["files_avg"], 1),
+        found["files_max"],
+        round(found["dead_avg"], 2),
+    )
+    assert figures == expected
+
+
+def test_simulate_for_people() -> None:
+    found = tidetable("simulate", "--scheme", "sweep", "--period", "36", "--groups", "8")
+    assert found.status == 0
+    assert "Sweep(8,1), p = 36" in found.out
+    assert "2.78" in found.out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("sweep --period 36", "--groups"),
+        ("rebuild --period 36 --insertion 4", "--expiration"),
+        ("sweep --period 36 --groups 4 --every 2 --no-deletion-vectors", "deletion"),
+        ("sweep --period 4 --groups 5", "4"),
+        ("rebuild --period 36 --insertion 0 --expiration 4", "0"),
+    ],
+)
+def test_simulate_refuses_what_does_not_go_together(options: str, told: str) -> None:
+    found = tidetable("simulate", "--scheme", *options.split())
+    assert found.status == 2
+    assert found.err.startswith("error: ")
+    assert told in found.err
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raised", "status"),
+    [
+        (UserError("The input is wrong."), 2),
+        (TransientError("Another was first."), 1),
+        (RuntimeError("The disk is on fire, which nobody expected to happen."), 1),
+    ],
+)
+def test_the_type_of_an_error_decides_the_status(
+    raised: Exception, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(name: str) -> None:
+        raise raised
+
+    monkeypatch.setattr("tidetable.cli.load", fails)
+    found = tidetable("status", "x")
+    assert (found.status, found.out) == (status, "")
+    assert str(raised) in found.err
+    for_programs = tidetable("status", "x", "--json")
+    assert (for_programs.status, for_programs.out) == (status, "")
+    told = json.loads(for_programs.err)
+    assert set(told) == {"error", "retry_can_help"}
+    assert str(raised) in told["error"]
+    assert told["retry_can_help"] is (status == 1)
+
+
+def test_a_stop_by_the_user_is_status_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tidetable.cli.load", stopped)
+    found = tidetable("status", "x")
+    assert found.status == 130
+    assert "What was committed stays" in found.err
+
+
+JAVA = """An error occurred while calling o57.save.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed.
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
+Caused by: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            OSError(JAVA),
+            "Job aborted due to stage failure: Task 0 in stage 3.0 failed. "
+            "No space left on device",
+        ),
+        (OSError("[DIVIDE_BY_ZERO] Division by zero.\n\nJVM stacktrace:\n\tat a.b.C"),
+         "[DIVIDE_BY_ZERO] Division by zero."),
+        (KeyError("x"), "KeyError: 'x'"),
+        (ValueError(), "ValueError"),
+    ],
+)  # fmt: skip
+def test_of_a_java_stack_only_the_message_is_told(error: Exception, expected: str) -> None:
+    assert gist(error) == expected
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """`tidetable ... | head -0`"""
+    code = "import sys; sys.argv[0] = 'tidetable'; from tidetable.cli import main; main()"
+    arguments = ["simulate", "--json", "--scheme", "sweep", "--period", "36", "--groups", "8"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert process.wait(60) == 0
+    assert told == b""

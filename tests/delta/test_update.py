@@ -1,0 +1,29 @@
+"""Updates on real Delta, in small steps that can be followed by hand."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tests.workspace import Workspace, row
+from tidetable.delta.read import batches, rows, view
+from tidetable.delta.restriction import Restriction
+from tidetable.delta.update import Updater
+
+
+def ids(workspace: Workspace, **changes: object) -> list[int]:
+    seen = view(workspace.index(**changes))
+    return sorted(one["id"] for batch in batches(seen, Restriction()) for one in rows(batch))
+
+
+def test_a_row_lives_from_its_arrival_slot_to_its_expiration_slot(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """Row 2 arrives in slot 1 and expires on the edge of slot 3: it is gone after update 3."""
+    workspace.add([row(1, -0.5, 2.5), row(2, 0.5, 3), row(3, 1, 1.7), row(4, 2.1, 2.9)])
+    index = workspace.index()
+    reports = {report.slot: report for report in Updater(spark, index).catch_up(3)}
+    assert list(reports) == [0, 1, 2, 3]
+    assert [reports[slot].live for slot in range(4)] == [1, 3, 2, 0]
+    assert reports[3].dead_on_arrival == 1
+    assert reports[3].expired == 2
+    assert ids(workspace) == []

@@ -1,0 +1,239 @@
+"""Writers that get into each other's way: no row is lost or doubled, every slot is done once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tests.oracle.oracle import Oracle
+from tests.workspace import EVERY, START, Row, Workspace, at, row
+from tidetable.core.config import Index
+from tidetable.delta import quarantine, update
+from tidetable.delta.commit import write_commit
+from tidetable.delta.log import Log, open_log
+from tidetable.delta.note import Note
+from tidetable.delta.table import create_table
+from tidetable.delta.update import Updater
+
+ROOT = Path(__file__).resolve().parents[2]
+LAST = 8
+
+
+def rows_of_every_slot() -> Iterator[Row]:
+    """Two rows for each slot, one that lives for a slot and a half and one for five."""
+    for slot in range(-1, LAST + 1):
+        yield row(10 * slot, slot, slot + 1.5)
+        yield row(10 * slot + 1, slot - 0.5, slot + 4.5)
+
+
+def expected(slot: int) -> list[int]:
+    oracle = Oracle(START, EVERY, 6 * EVERY)
+    oracle.add(rows_of_every_slot())
+    return sorted(one["id"] for one in oracle.live_at_slot(slot))
+
+
+def steps(index: Index) -> list[tuple[int | None, int]]:
+    """(slot before, slot after) of all commits of ours, oldest first."""
+    log = open_log(index.table)
+    assert log is not None
+    return [(note.previous, note.slot) for _, note in log.notes()][::-1]
+
+
+def before_the_first_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
+    """The next commit of any writer waits until `act` is done; those that `act` makes do not."""
+    waiting = [act]
+
+    def write(*arguments: Any) -> None:
+        if waiting:
+            waiting.pop()()
+        write_commit(*arguments)
+
+    monkeypatch.setattr(update, "write_commit", write)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        # Appends without removing anything: nothing but the fence stands between two of them.
+        {"name": "no_rebuild", "insertion": 2, "expiration": 3},
+        {"name": "sweep", "groups": 3},
+    ],
+    ids=["no_rebuild", "sweep"],
+)
+def test_the_writer_that_comes_second_goes_on_from_where_the_first_has_got(
+    spark: SparkSession,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: dict[str, Any],
+) -> None:
+    """One by one against one by one, a fold against one slot, and one slot against a fold."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme=scheme)
+    slow, quick = Updater(spark, index), Updater(spark, index)
+    list(quick.catch_up(0))
+
+    before_the_first_commit(monkeypatch, lambda: list(quick.catch_up(1)))
+    assert [report.slot for report in slow.catch_up(2)] == [2]
+    assert workspace.ids() == expected(2)
+
+    before_the_first_commit(monkeypatch, lambda: list(quick.catch_up(3)))
+    folded = list(slow.catch_up(5, fold=True))
+    assert [(report.slot, report.inserted) for report in folded] == [(5, 4)]
+    assert workspace.ids() == expected(5)
+
+    before_the_first_commit(monkeypatch, lambda: list(quick.catch_up(LAST, fold=True)))
+    assert list(slow.catch_up(6)) == []
+    assert workspace.ids() == expected(LAST)
+
+    assert steps(index) == [(None, 0), (0, 1), (1, 2), (2, 3), (3, 5), (5, LAST)]
+
+
+def test_a_commit_while_the_rows_are_being_written_makes_the_other_start_over(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too late for the fence to skip the write: Delta refuses it when it is to be committed."""
+    workspace.add([row(1, 0.5, 4), row(2, 1.5, 4)])
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(0))
+    go_on, writing = workspace.folder / "go_on", Event()
+
+    def write(index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str) -> None:
+        if not writing.is_set():
+            writing.set()
+            frame = held_until(go_on, frame)
+        write_commit(index, frame, removed, note, fence)
+
+    monkeypatch.setattr(update, "write_commit", write)
+    slots: list[int] = []
+    slow = Thread(
+        target=lambda: slots.extend(one.slot for one in Updater(spark, index).catch_up(2))
+    )
+    slow.start()
+    assert writing.wait(120)
+    time.sleep(1)  # until the write has looked at the fence
+    assert [one.slot for one in Updater(spark, index).catch_up(1)] == [1]
+    go_on.touch()
+    slow.join(300)
+    assert slots == [2]
+    assert workspace.ids() == [1, 2]
+    assert steps(index) == [(None, 0), (0, 1), (1, 2)]
+
+
+def held_until(path: Path, frame: DataFrame) -> DataFrame:
+    """The frame, whose rows do not come before the file is there."""
+    name = str(path)
+
+    def wait(_):  # type: ignore[no-untyped-def]  # PySpark would take hints for pandas ones
+        for _ in range(1200):
+            if os.path.exists(name):  # noqa: PTH110 (runs in a worker without this module)
+                return True
+            time.sleep(0.1)
+        raise TimeoutError(name)
+
+    return frame.where(F.udf(wait, "boolean")(F.col("id")))
+
+
+def test_a_crash_right_after_the_commit_loses_and_doubles_nothing(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit counts, whatever became of the program that made it."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+
+    def crash(*arguments: Any) -> None:
+        write_commit(*arguments)
+        raise RuntimeError("the power is gone")
+
+    for target in (0, 1):  # the load, then an update
+        monkeypatch.setattr(update, "write_commit", crash)
+        with pytest.raises(RuntimeError, match="power"):
+            list(Updater(spark, index).catch_up(target))
+        assert workspace.ids() == expected(target)
+    monkeypatch.setattr(update, "write_commit", write_commit)
+    assert [report.slot for report in Updater(spark, index).catch_up(2)] == [2]
+    assert workspace.ids() == expected(2)
+    assert steps(index) == [(None, 0), (0, 1), (1, 2)]
+
+
+def test_two_writers_that_meet_at_the_quarantine_fill_it_once(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have seen the same version of it, first none at all and then an old one."""
+    workspace.add([row(1, 0.5, 4, key=""), row(2, 1.5, 4, key=""), row(3, 1.5, 4)])
+    index = workspace.index()
+    slow, quick = Updater(spark, index), Updater(spark, index)
+    list(quick.catch_up(0))
+    for slot in (1, 2):
+        waiting = [slot]
+
+        def look(path: str) -> Log | None:
+            seen = open_log(path)
+            if path == slow.quarantine.path and waiting:
+                list(quick.catch_up(waiting.pop()))
+            return seen
+
+        monkeypatch.setattr(quarantine, "open_log", look)
+        assert list(slow.catch_up(slot)) == []
+        assert not waiting
+    assert workspace.reasons(index) == [(1, "no key"), (2, "no key")]
+    assert workspace.ids() == [3]
+    assert steps(index) == [(None, 0), (0, 1), (1, 2)]
+
+
+def test_a_table_that_another_makes_at_the_same_moment_is_taken(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta then fails in one of many ways; what counts is that there is a table."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+
+    class Late:
+        """Comes to the place when the other has just been there."""
+
+        def sql(self, text: str) -> None:
+            spark.sql(text)
+            raise RuntimeError("org.apache.hadoop.fs.FileAlreadyExistsException")
+
+    def create(_: SparkSession, index: Index, schema: StructType) -> None:
+        create_table(Late(), index, schema)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(update, "create_table", create)
+    assert [report.slot for report in Updater(spark, index).catch_up(0)] == [0]
+    assert workspace.ids() == expected(0)
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_do_every_slot_once(workspace: Workspace) -> None:
+    """From no table at all, with a bad row, so that they also meet at the quarantine."""
+    workspace.add([*rows_of_every_slot(), row(99, 0.3, 4, key=""), row(98, 1.3, 4, key="")])
+    index = workspace.index()
+    command = [sys.executable, "-m", "tidetable.cli", "update", str(workspace.yaml), "--json"]
+    writers = [
+        subprocess.Popen(
+            [*command, "--until", at(2).isoformat()],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [writer.communicate(timeout=400) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0], said
+    done = [json.loads(line)["slot"] for out, _ in said for line in out.splitlines()]
+    assert sorted(done) == [0, 1, 2]
+    assert steps(index) == [(None, 0), (0, 1), (1, 2)]
+    assert workspace.ids() == expected(2)
+    assert workspace.reasons(index) == [(1, "no key"), (2, "no key")]
