@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
-from tests.workspace import Workspace, row
+from tests.workspace import SCHEMA, Workspace, row
+from tidetable.core.errors import UserError
 from tidetable.delta.read import batches, rows, view
 from tidetable.delta.restriction import Restriction
+from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater
 
 
@@ -27,3 +31,24 @@ def test_a_row_lives_from_its_arrival_slot_to_its_expiration_slot(
     assert reports[3].dead_on_arrival == 1
     assert reports[3].expired == 2
     assert ids(workspace) == []
+
+
+def test_a_changed_retention_is_taken_over_by_the_next_update(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """keep_versions_for is no part of the layout: it may change, at the cost of one ALTER."""
+    workspace.add([row(1, 0.5, 4)])
+    list(Updater(spark, workspace.index()).catch_up(0))
+    index = workspace.index(keep_versions_for="3d")
+    versions = [report.version for report in Updater(spark, index).catch_up(2)]
+    kept = IndexTable(index).required_state().log.properties["delta.deletedFileRetentionDuration"]
+    assert kept == "interval 259200 seconds"
+    assert versions == [3, 4]
+
+
+def test_a_column_name_that_delta_cannot_store_is_named(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    workspace.add([row(1, 0.5, 4) | {"a b": 1}], schema=SCHEMA.append(pa.field("a b", pa.int64())))
+    with pytest.raises(UserError, match="'a b' has a blank"):
+        list(Updater(spark, workspace.index()).catch_up(0))

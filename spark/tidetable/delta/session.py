@@ -70,7 +70,7 @@ def spark_session(
                 active.conf.set(name, value)
         return active
     settings = {"spark.app.name": app, **SETTINGS}
-    submitted = "SPARK_ENV_LOADED" in os.environ  # by spark-submit
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM
     if not submitted:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _find_java()

@@ -32,6 +32,7 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED
 
 CORRUPT = "_corrupt_record"
+_NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
 _TEXT_FORMATS = frozenset({"csv", "json"})
 
 
@@ -237,6 +238,11 @@ class Source:
             raise UserError(
                 f"The source {self.config.path} has no column {', '.join(map(repr, missing))}; "
                 f"it has {', '.join(names)}. Correct the column names in the YAML, or the source."
+            )
+        if odd := [name for name in names if any(c in _NOT_IN_NAMES for c in name)]:
+            raise UserError(
+                f"The source's column {', '.join(map(repr, odd))} has a blank or one of ,;{{}}()= "
+                "in its name, which Delta does not store. Rename it in the source."
             )
         if clash := sorted(RESERVED & set(names)):
             raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TidetableError, UserError
-from tidetable.delta.columns import sql_text
+from tidetable.delta.columns import quoted, sql_text
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 PROPERTY_INDEX = "tidetable.index"
 PROPERTY_LAYOUT = "tidetable.layout"
+_WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
+"""Delta keeps no bounds for these and refuses to be asked for them."""
+
 _RETENTION_MIN = timedelta(days=2)
 
 
@@ -181,30 +185,24 @@ class IndexTable:
 def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
     """Makes the empty table. Two that make it at once make one."""
     uses_vectors = index.build_scheme().uses_deletion_vectors
-    keep = _interval(index.keep_versions_for)
-    log_keep = _interval(max(index.keep_versions_for, _RETENTION_MIN))
-    statistics = [index.key, index.inserted_at, index.expires_at or "_expires_at"]
+    statistics = [index.inserted_at, index.expires_at or "_expires_at"]
+    if schema[index.key].dataType.typeName() not in _WITHOUT_STATISTICS:
+        statistics.insert(0, index.key)
     properties = {
         PROPERTY_INDEX: index.name,
         PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
         "delta.enableDeletionVectors": "true" if uses_vectors else "false",
-        "delta.deletedFileRetentionDuration": keep,
-        # Notes are part of the log: kept longer than versions, since they cost next to nothing.
-        "delta.logRetentionDuration": log_keep,
-        "delta.setTransactionRetentionDuration": log_keep,
+        **_retention(index),
         "delta.dataSkippingStatsColumns": ",".join(
             f"`{name}`"
             for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
         ),
     }
-    listed = ", ".join(
-        f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items()
-    )
-    columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
+    columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
     try:
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
-            f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({listed})"
+            f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
         )
     except Exception as error:
         if open_log(index.table) is not None:
@@ -215,6 +213,29 @@ def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
                 "Choose a place in the YAML (table:) that this user may write to."
             ) from error
         raise
+
+
+def follow_retention(spark: SparkSession, index: Index, log: Log) -> bool:
+    """Gives the table the retention that the YAML has now; whether there was a difference."""
+    wanted = _retention(index)
+    if all(log.properties.get(name) == value for name, value in wanted.items()):
+        return False
+    spark.sql(f"ALTER TABLE delta.`{index.table}` SET TBLPROPERTIES ({_listed(wanted)})")
+    return True
+
+
+def _retention(index: Index) -> dict[str, str]:
+    # Notes are part of the log: kept longer than versions, since they cost next to nothing.
+    log_keep = _interval(max(index.keep_versions_for, _RETENTION_MIN))
+    return {
+        "delta.deletedFileRetentionDuration": _interval(index.keep_versions_for),
+        "delta.logRetentionDuration": log_keep,
+        "delta.setTransactionRetentionDuration": log_keep,
+    }
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items())
 
 
 def place_is_not_writable(error: Exception) -> bool:

@@ -65,9 +65,10 @@ def as_timestamp_sql(name: str, data_type: DataType, zone: str | None) -> str:
             )
         return _in_zone(column, zone)
     if isinstance(data_type, StringType):
+        # Spark knows Z but not z, and wants seconds where there is a zone.
+        full = f"regexp_replace(upper({column}), '^(.{{16}})([Z+-])', '$1:00$2')"
         with_zone = (
-            f"CASE WHEN {column} RLIKE '{_ISO_WITH_ZONE}' "
-            f"THEN try_cast(upper({column}) AS timestamp) END"  # Spark knows Z, but not z
+            f"CASE WHEN {column} RLIKE '{_ISO_WITH_ZONE}' THEN try_cast({full} AS timestamp) END"
         )
         if zone is None:
             return with_zone

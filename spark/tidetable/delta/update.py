@@ -33,7 +33,7 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
-from tidetable.delta.table import DamagedTable, IndexTable, State, create_table
+from tidetable.delta.table import DamagedTable, IndexTable, State, create_table, follow_retention
 
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
@@ -65,6 +65,8 @@ class Updater:
             report, state = self.load_first()
             if report is not None:
                 yield report
+        if state.slot < target and follow_retention(self.spark, self.index, state.log):
+            state = self._state_after_commit()
         races = 0
         while state.slot < target:
             last = target if fold else state.slot + 1

@@ -1,0 +1,197 @@
+"""How rows are laid out into files: sorted, split by key range, and without a pass too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.workspace import SCHEMA, Workspace, row
+from tidetable.core.cell import Cell
+from tidetable.core.config import Index
+from tidetable.core.placement import Placement
+from tidetable.core.plan import Plan
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.delta import update
+from tidetable.delta.arrange import SPLIT_BYTES_MIN, Arrangement, KeyRange, arrange, split_points
+from tidetable.delta.commit import write_commit
+from tidetable.delta.log import open_log
+from tidetable.delta.note import Note
+from tidetable.delta.update import Updater
+
+MB = 1024 * 1024
+
+
+def groups(number: int, rows: int = 10) -> list[KeyRange]:
+    """Row groups that end at keys 1, 2, ..., number."""
+    return [KeyRange(key, rows) for key in range(1, number + 1)]
+
+
+def no_ranges() -> list[KeyRange]:
+    raise AssertionError("footers were read although nothing is split")
+
+
+# -- split points ----------------------------------------------------------------------------------
+
+
+def test_split_points_cut_the_rows_evenly() -> None:
+    assert split_points(groups(100), 4) == [25, 50, 75]
+    assert split_points(groups(100)[::-1], 2) == [50]
+    # A third of the rows has one key.
+    heavy = [*groups(20), KeyRange(10, 100)]
+    assert split_points(heavy, 3) == [10]
+
+
+def test_split_points_leave_no_part_empty() -> None:
+    """A part behind the last key would hold nothing; nor would one between two equal points."""
+    assert split_points(groups(3), 10) == [1, 2]
+    assert split_points([KeyRange("same", 10)] * 8, 4) == []
+    assert split_points(groups(1), 4) == []
+    assert split_points([], 4) == []
+    assert split_points(groups(50), 1) == []
+
+
+# -- tasks -----------------------------------------------------------------------------------------
+
+
+def test_one_large_cell_keeps_all_cores_busy() -> None:
+    """Below the target size, but worth more than one task."""
+    cell = Cell(0, 0)
+    found = arrange({cell: 40 * MB}, 64 * MB, 4, lambda: groups(100))
+    assert found == Arrangement(4, {cell: (0, [25, 50, 75])})
+
+
+def test_a_cell_past_the_target_size_is_split_even_on_one_core() -> None:
+    found = arrange({Cell(0, 0): 10 * MB}, 2 * MB, 1, lambda: groups(100))
+    assert found.tasks == 5
+    assert found.cells[Cell(0, 0)] == (0, [20, 40, 60, 80])
+
+
+def test_small_cells_share_tasks_evenly_and_need_no_split_points() -> None:
+    sizes = {Cell(0, e): (e + 1) * 1000 for e in range(8)}
+    found = arrange(sizes, 64 * MB, 2, no_ranges)
+    assert found.tasks == 2
+    loads = [0, 0]
+    for cell, (task, points) in found.cells.items():
+        assert not points
+        loads[task] += sizes[cell]
+    assert loads == [18_000, 18_000]
+    assert arrange({Cell(0, 0): 10}, 64 * MB, 8, no_ranges).tasks == 1
+    assert arrange({}, 64 * MB, 8, no_ranges).tasks == 1
+
+
+def test_large_and_small_cells_get_tasks_of_their_own() -> None:
+    large, alone, small = Cell(0, 0), Cell(0, 1), Cell(0, 2)
+    sizes = {large: 30 * MB, alone: SPLIT_BYTES_MIN, small: 10}
+    found = arrange(sizes, 64 * MB, 3, lambda: groups(90))
+    assert found.cells[large] == (0, [30, 60])
+    assert found.cells[alone] == (3, [])
+    assert found.cells[small] == (4, ())
+    assert found.tasks == 5
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def random_rows(slot: int, number: int) -> Iterator[dict[str, Any]]:
+    """About 100 bytes each that do not compress; a key comes several times."""
+    random = Random(slot)
+    for n in range(number):
+        key = f"key-{random.randrange(20_000):06d}"
+        text = random.randbytes(45).hex()
+        yield dict(row(n, slot - 0.5, slot + random.randint(1, 5), key=key, text=text))
+
+
+def test_files_are_sorted_disjoint_and_near_the_target_size(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first load, whose split points are sampled, and after a rewrite of everything.
+
+    The rewrite moves rows between tasks once, and no row passes through Python.
+    """
+    schema = SCHEMA.append(pa.field("text", pa.string()))
+    workspace.add(random_rows(0, 80_000), schema=schema)
+    workspace.add(random_rows(1, 20_000), schema=schema)
+    index = workspace.index(scheme={"name": "sweep", "groups": 1}, target_file_size="1MB")
+    updater = Updater(spark, index)
+    list(updater.catch_up(0))
+    check_files(index, files_min=4)
+
+    plans: list[str] = []
+
+    def write(index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str) -> None:
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        write_commit(index, frame, removed, note, fence)
+
+    monkeypatch.setattr(update, "write_commit", write)
+    (report,) = updater.catch_up(1)
+    assert report.rewritten_rows > 50_000
+    check_files(index, files_min=4)
+
+    (plan,) = plans
+    assert plan.count("Exchange") == 1, plan
+    assert "Python" not in plan
+    assert "Pandas" not in plan
+
+
+def check_files(index: Index, *, files_min: int) -> None:
+    log = open_log(index.table)
+    assert log is not None
+    ranges = []
+    for file in log.files:
+        with log.storage.open_input_file(file.path) as stream:
+            stored = pq.read_table(stream, columns=["key", "expires_at"])
+        keys = stored.column("key").to_pylist()
+        expirations = stored.column("expires_at").cast(pa.int64()).to_pylist()
+        pairs = list(zip(keys, expirations, strict=True))
+        assert pairs == sorted(pairs)
+        ranges.append((keys[0], keys[-1]))
+        assert 0.3 * MB < file.bytes < 1.6 * MB
+    assert len(ranges) >= files_min
+    for (_, last), (first, _) in pairwise(sorted(ranges)):
+        assert last < first
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+def schemes() -> list[Scheme]:
+    grids = [
+        kind(7, parts, other, placement)
+        for kind in (Rebuild, NoRebuild)
+        for placement in Placement
+        for parts, other in ((3, 2), (1, 4), (4, 1), (7, 7))
+    ]
+    sweeps = [Sweep(7, 3), Sweep(7, 1)]
+    logs = [Sweep(7, e, m, deletion_vectors=True) for e, m in ((1, 1), (3, 1), (2, 2), (1, 3))]
+    return [*grids, *sweeps, *logs]
+
+
+def plans(scheme: Scheme) -> list[Plan | None]:
+    return [None, scheme.plan(1), scheme.plan(2), scheme.fold(3, 8), scheme.fold(-4, 30)]
+
+
+def test_spark_finds_the_same_cell_as_the_planner(spark: SparkSession) -> None:
+    """For every scheme, loads, single updates and folds, also for slots below zero."""
+    cases = [(scheme, plan) for scheme in schemes() for plan in plans(scheme)]
+    expressions = [
+        f"struct({', '.join(scheme.cell_sql(plan, 'ins', 'exp'))}) AS c{number}"
+        for number, (scheme, plan) in enumerate(cases)
+    ]
+    slots = (
+        spark.range(-10, 12)
+        .selectExpr("id AS ins")
+        .crossJoin(spark.range(0, 8).selectExpr("id AS lives"))
+    )
+    lines = slots.selectExpr("ins", "ins + lives AS exp").selectExpr("ins", "exp", *expressions)
+    for line in lines.collect():
+        for (scheme, plan), cell in zip(cases, line[2:], strict=True):
+            pair = line["ins"], line["exp"]
+            wanted = scheme.initial_cell(*pair) if plan is None else scheme.cell_of(*pair, plan)
+            assert tuple(cell) == wanted, (scheme, plan, pair)
