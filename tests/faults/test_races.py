@@ -216,6 +216,7 @@ def test_a_table_that_another_makes_at_the_same_moment_is_taken(
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_two_processes_at_once_do_every_slot_once(workspace: Workspace) -> None:
     """From no table at all, with a bad row, so that they also meet at the quarantine."""
     workspace.add([*rows_of_every_slot(), row(99, -0.3, 4, key=""), row(98, 0.3, 4, key="")])
