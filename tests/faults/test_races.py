@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -196,16 +196,23 @@ def test_two_writers_that_meet_at_the_quarantine_fill_it_once(
 def test_a_table_that_another_makes_at_the_same_moment_is_taken(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta then fails in one of many ways; what counts is that there is a table."""
+    """Delta then fails in one of many ways; what counts is that there is a table, or soon will."""
     workspace.add(rows_of_every_slot())
     index = workspace.index()
 
     class Late:
-        """Comes to the place when the other has just been there."""
+        """Comes to the place first while the other is there, then when it has just been there."""
+
+        errors: ClassVar = [
+            "org.apache.hadoop.fs.FileAlreadyExistsException",
+            "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table",
+        ]
 
         def sql(self, text: str) -> None:
-            spark.sql(text)
-            raise RuntimeError("org.apache.hadoop.fs.FileAlreadyExistsException")
+            error = self.errors.pop()
+            if not self.errors:
+                spark.sql(text)
+            raise RuntimeError(error)
 
     def create(_: SparkSession, index: Index, schema: StructType) -> None:
         create_table(Late(), index, schema)  # type: ignore[arg-type]

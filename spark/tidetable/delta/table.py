@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +25,8 @@ PROPERTY_LAYOUT = "tidetable.layout"
 _WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
 """Delta keeps no bounds for these and refuses to be asked for them."""
 
+_IS_NO_LONGER_FREE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+_ATTEMPTS_MAX = 10
 _RETENTION_MIN = timedelta(days=2)
 
 
@@ -199,29 +202,34 @@ def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
         ),
     }
     columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
-    try:
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
-            f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
-        )
-    except Exception as error:
-        if open_log(index.table) is not None:
-            return  # Another writer made it meanwhile, which Delta reports in many ways.
-        if place_is_not_writable(error):
-            raise UserError(
-                f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
-                "Choose a place in the YAML (table:) that this user may write to."
-            ) from error
-        raise
+    statement = (
+        f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
+        f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
+    )
+    for attempts_left in reversed(range(_ATTEMPTS_MAX)):
+        try:
+            spark.sql(statement)
+        except Exception as error:
+            if open_log(index.table) is not None:
+                return  # Another writer made it meanwhile, which Delta reports in many ways.
+            if attempts_left and _IS_NO_LONGER_FREE in str(error):
+                # It was free a moment ago: another writer is about to make the table.
+                time.sleep(0.3)
+                continue
+            if place_is_not_writable(error):
+                raise UserError(
+                    f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
+                    "Choose a place in the YAML (table:) that this user may write to."
+                ) from error
+            raise
+        return
 
 
-def follow_retention(spark: SparkSession, index: Index, log: Log) -> bool:
-    """Gives the table the retention that the YAML has now; whether there was a difference."""
+def follow_retention(spark: SparkSession, index: Index, log: Log) -> None:
+    """Gives the table the retention that the YAML has now, if `log` shows another."""
     wanted = _retention(index)
-    if all(log.properties.get(name) == value for name, value in wanted.items()):
-        return False
-    spark.sql(f"ALTER TABLE delta.`{index.table}` SET TBLPROPERTIES ({_listed(wanted)})")
-    return True
+    if any(log.properties.get(name) != value for name, value in wanted.items()):
+        spark.sql(f"ALTER TABLE delta.`{index.table}` SET TBLPROPERTIES ({_listed(wanted)})")
 
 
 def _retention(index: Index) -> dict[str, str]:

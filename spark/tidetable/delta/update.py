@@ -65,13 +65,13 @@ class Updater:
             report, state = self.load_first()
             if report is not None:
                 yield report
-        if state.slot < target and follow_retention(self.spark, self.index, state.log):
-            state = self._state_after_commit()
         races = 0
         while state.slot < target:
             last = target if fold else state.slot + 1
             report = self._update(state, last)
             if report is not None:
+                # Not before: an update that is refused leaves the table wholly as it was.
+                follow_retention(self.spark, self.index, state.log)
                 yield report
                 races = 0
             else:
