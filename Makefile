@@ -28,11 +28,11 @@ run: .ready ## the demonstration: real flights through three indexes, update by 
 	@$(WITH_JAVA) ONCE="$(ONCE)" $(PYTHON) -m tidetable.demo $(ARGS)
 
 test: lint ## everything: ruff, mypy, the whole of pytest
-	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto -m 'not spark' $(ARGS)
+	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
 	@$(WITH_JAVA) $(PYTHON) -m pytest -m spark $(ARGS)
 
 test-fast: .ready ## only the tests that start no JVM and take no time
-	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto -m 'not spark and not slow' $(ARGS)
+	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
 
 lint: .ready ## ruff (rules and format) and mypy (strict for spark/tidetable/core)
 	@$(PYTHON) -m ruff check .

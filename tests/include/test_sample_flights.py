@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.slow  # reads a year of flights
+
 SCRIPT = Path(__file__).resolve().parents[2] / "include" / "sample" / "flights.py"
 
 
@@ -166,7 +168,6 @@ def test_a_day_without_flights_is_refused(sample: ModuleType, tmp_path: Path) ->
         sample.write_flights(tmp_path, [date(2012, 12, 31)])
 
 
-@pytest.mark.slow
 def test_command_line(two_days: Path) -> None:
     call = [sys.executable, str(SCRIPT), "--folder", str(two_days)]
     done = subprocess.run(
