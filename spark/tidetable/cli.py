@@ -328,7 +328,7 @@ def _target(index: Index, state: State | None, until: datetime | None, slots: in
     if slots is not None:
         target = (0 if state is None else state.slot) + slots
     elif until is not None:
-        target = _slot_ended_by(index, until)
+        target = index.timeline.ended_by(until)
         if target < 0:
             raise UserError(
                 f"--until: that time lies before {index.name} starts, {_time_of(index, 0)}. "
@@ -336,8 +336,8 @@ def _target(index: Index, state: State | None, until: datetime | None, slots: in
             )
     else:
         # The only place that asks the clock, and only if the user gave no time.
-        target = _slot_ended_by(index, datetime.now(UTC) - index.source.grace)
-    last = None if index.end is None else _slot_ended_by(index, index.end)
+        target = index.timeline.ended_by(datetime.now(UTC) - index.source.grace)
+    last = None if index.end is None else index.timeline.ended_by(index.end)
     if last is None or target <= last:
         return target
     if slots is not None or until is not None:
@@ -349,11 +349,6 @@ def _time_of(index: Index, slot: int) -> str:
     from tidetable.core.config import format_time
 
     return format_time(index.timeline.end_of(slot))
-
-
-def _slot_ended_by(index: Index, moment: datetime) -> int:
-    slot = index.timeline.slot_of(moment)
-    return slot if index.timeline.end_of(slot) <= moment else slot - 1
 
 
 def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: bool) -> None:

@@ -121,10 +121,7 @@ def stretch(index: Index, slots: int) -> Stretch:
     at = None if state is None else state.slot
     target = (at or 0) + slots
     if index.end is not None:
-        last = index.timeline.slot_of(index.end)
-        if index.timeline.end_of(last) > index.end:
-            last -= 1
-        target = min(target, max(last, at or 0))
+        target = min(target, max(index.timeline.ended_by(index.end), at or 0))
     return Stretch(index, at, target)
 
 

@@ -78,3 +78,18 @@ def test_an_interval_must_be_longer_than_nothing() -> None:
 )
 def test_the_period_is_rounded_up(longest: timedelta, slots: int) -> None:
     assert period(longest, timedelta(minutes=30)) == slots
+
+
+@pytest.mark.parametrize(
+    ("after_start", "slot"),
+    [
+        (timedelta(0), 0),
+        (timedelta(minutes=30) - MICROSECOND, 0),
+        (timedelta(minutes=30), 1),
+        (timedelta(minutes=59), 1),
+        (-MICROSECOND, -1),
+    ],
+)
+def test_the_last_slot_that_has_ended(after_start: timedelta, slot: int) -> None:
+    """A slot has ended at its last moment, not before."""
+    assert HALF_HOURS.ended_by(START + after_start) == slot

@@ -38,6 +38,11 @@ class Timeline:
         """The last moment of the slot, at which its update runs."""
         return self.start + slot * self.every
 
+    def ended_by(self, t: datetime) -> int:
+        """The last slot whose end is not after `t`."""
+        slot = self.slot_of(t)
+        return slot if self.end_of(slot) <= t else slot - 1
+
     def begin_of(self, slot: int) -> datetime:
         """The moment after which the slot begins: the end of the slot before, not part of it."""
         return self.end_of(slot - 1)

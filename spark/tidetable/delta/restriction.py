@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidetable.core.config import Index, format_time
 from tidetable.core.errors import UserError
-from tidetable.delta.columns import EXPIRES_AT
+from tidetable.delta.columns import EXPIRES_AT, sql_text
 
 _DIGITS_MAX = 38
 
@@ -140,7 +140,7 @@ class SparkDialect(Dialect):
     naive_timestamp_type = "TIMESTAMP_NTZ"
 
     def text(self, value: str) -> str:
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return sql_text(value)
 
 
 def _example(kind: pa.DataType) -> str:
