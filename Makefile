@@ -5,15 +5,19 @@ SHELL := bash
 PYTHON := .venv/bin/python
 UV = $(or $(shell command -v uv),.tools/bin/uv)
 ONCE ?=
+PORT ?=
+LIMIT ?=
 ARGS ?=
 
 # The Java that set-up found, so that nobody needs to set JAVA_HOME.
 WITH_JAVA := JAVA_HOME="$(CURDIR)/.venv/java"
 # Fast tests are plain Python: one that starts a JVM by mistake fails here.
 WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
+# What run and cluster take: ONCE=1 ends when the indexes stand at their ends, LIMIT=MINUTES is its limit.
+CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run test test-fast lint format lock bench clean distclean
+.PHONY: help setup .ready run cluster env test test-fast lint format lock bench clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-10s  %s\n' "$$target" "$$text"; done
@@ -24,10 +28,17 @@ setup: ## install Python packages, Java if missing, and the Delta jars; repeated
 .ready:
 	@bash scripts/setup --quiet
 
-run: .ready ## the demonstration: real flights through three indexes, update by update
-	@$(WITH_JAVA) ONCE="$(ONCE)" $(PYTHON) -m tidetable.demo $(ARGS)
+run: .ready ## Airflow and Spark with real flights, until Ctrl-C; ONCE=1 ends when it has caught up
+	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m tidetable.pipeline.embedded $(ARGS)
 
-test: lint ## everything: ruff, mypy, the whole of pytest
+cluster: .ready ## the parts of docker-compose.yaml without Docker: PostgreSQL, Spark master and worker, Airflow
+	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m tidetable.pipeline.cluster $(ARGS)
+
+env: ## write .env for docker-compose.yaml, with fresh secrets
+	@python3 scripts/make_env.py
+
+test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
+	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
 	@$(WITH_JAVA) $(PYTHON) -m pytest -m spark $(ARGS)
 
@@ -49,8 +60,9 @@ lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer ve
 bench: .ready ## the benchmarks; figures go to the terminal
 	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
 
-clean: ## remove what runs have made: .tidetable/ and include/data/
-	rm -rf .tidetable include/data
+clean: ## remove what runs have made: tables, reports, the sample, what Airflow remembers
+	@if [ -L .airflow-cluster/pg ]; then rm -rf "$$(readlink .airflow-cluster/pg)"; fi
+	rm -rf .tidetable .airflow .airflow-cluster include/data
 
 distclean: clean ## also remove what set-up and tools have made
 	rm -rf .venv .cache .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
+import shutil
+import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# Whoever starts the tests in the background makes them, and all they start, deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A zone far from UTC: whatever depends on the machine's zone fails everywhere, not only at home.
 os.environ["TZ"] = "Pacific/Auckland"
 time.tzset()
@@ -25,12 +33,36 @@ time.tzset()
 os.environ.pop("COLUMNS", None)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
+# Airflow reads these when it is imported; its own default would be a folder in the user's home.
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidetable-airflow-")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
+atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
+
+
+_HEAVY_TO_IMPORT = {"pipeline", "plugins", "quality"}
+"""Airflow and Great Expectations take seconds to import: not for the fast tests."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which no test is wanted are not even imported: what they import takes seconds, in
+    every worker. So it is with PySpark where every test of a file starts a JVM."""
+    wanted = config.getoption("-m")
+    if "not slow" in wanted and collection_path.name in _HEAVY_TO_IMPORT:
+        return True
+    if collection_path.suffix != ".py" or "not spark" not in wanted:
+        return None
+    whole_file = re.search(r"(?m)^pytestmark = .*\bspark\b", collection_path.read_text())
+    return True if whole_file else None
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever asks for the session starts a JVM, and is marked so; these run last."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if item.path.relative_to(ROOT / "tests").parts[0] in _HEAVY_TO_IMPORT:
+            item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
 
 

@@ -258,7 +258,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "include" / "indexes", tmp_path / "include" / "indexes")
     data = ROOT / "include" / "data"
     if not (data / "flights" / "day=2013-01-02").is_dir():
-        from tidetable.demo import prepare_sample
+        from tidetable.pipeline.sample import prepare_sample
 
         prepare_sample(ROOT)
     (tmp_path / "include" / "data").symlink_to(data)

@@ -1,9 +1,6 @@
-"""Draws cells.svg: the three shipped indexes after a demonstration run, from their real tables.
+"""Draws cells.svg: the three shipped indexes as `make run ONCE=1` leaves them, from their tables.
 
-    .venv/bin/python docs/images/cells.py PROJECT
-
-PROJECT is a folder with a copy of include/ (and of .cache/, for the jars) in which no table has
-been made yet: the demonstration is run there for 12 slots.
+.venv/bin/python docs/images/cells.py [PROJECT]
 """
 
 from __future__ import annotations
@@ -13,10 +10,13 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tidetable.core.cell import Cell
+from tidetable.core.config import find_index, load_index
 from tidetable.delta.status import Status, status
-from tidetable.demo import Stretch, run
+from tidetable.delta.updates import Updates
 
 FILE = Path(__file__).with_suffix(".svg")
+ROOT = Path(__file__).resolve().parents[2]
+INDEXES = ("flights_rebuild", "flights_no_rebuild", "flights_sweep")
 SIDE, GAP, FILE_HEIGHT = 62, 6, 3
 PAPER, INK, GREY = "#ffffff", "#1b2733", "#56636f"
 EMPTY, FULL = (236, 242, 248), (31, 95, 160)
@@ -50,7 +50,15 @@ def cell(x: float, y: float, rows: int, files: int, most: int) -> list[str]:
     return drawn
 
 
-def panel(x: float, y: float, found: Status, done: Stretch) -> list[str]:
+def written_per_inserted(found: Status) -> float | None:
+    """Rows written per row inserted by the updates, the load at creation left out."""
+    rows = [row for row in Updates(found.index).last(100) if row.kind == "update"]
+    inserted = sum(row.inserted for row in rows)
+    rewritten = sum(row.rewritten_rows for row in rows)
+    return (inserted + rewritten) / inserted if inserted else None
+
+
+def panel(x: float, y: float, found: Status) -> list[str]:
     cells = found.cells
     most = max(1, *(state.rows for state in cells.values()))
     held = f"{found.index.name}: {found.live} rows, {found.files} files"
@@ -58,8 +66,9 @@ def panel(x: float, y: float, found: Status, done: Stretch) -> list[str]:
         text(x, y, found.scheme.removesuffix(" without deletion vectors"), 17, font_weight="600"),
         text(x, y + 20, held, 13, fill=GREY),
     ]
-    if done.written_per_inserted is not None:
-        told = f"{done.written_per_inserted:.2f} rows written per row inserted"
+    ratio = written_per_inserted(found)
+    if ratio is not None:
+        told = f"{ratio:.2f} rows written per row inserted"
         drawn.append(text(x, y + 38, told, 13, fill=GREY))
     for (g, e), state in cells.items():
         at = Cell(g, e)
@@ -68,11 +77,11 @@ def panel(x: float, y: float, found: Status, done: Stretch) -> list[str]:
     return drawn
 
 
-def picture(done: list[Stretch]) -> str:
-    found = [status(one.index) for one in done]
+def picture(project: Path) -> str:
+    found = [status(load_index(find_index(name, project), project)) for name in INDEXES]
     grid = 4 * (SIDE + GAP)
-    body = [*panel(30, 44, found[0], done[0]), *panel(30 + grid + 42, 44, found[1], done[1])]
-    body += panel(30, 44 + 54 + grid + 44, found[2], done[2])
+    body = [*panel(30, 44, found[0]), *panel(30 + grid + 42, 44, found[1])]
+    body += panel(30, 44 + 54 + grid + 44, found[2])
     width, height = 60 + 2 * grid + 42, 44 + 54 + grid + 44 + 54 + SIDE + 44
     as_of = f"{found[0].as_of:%Y-%m-%d %H:%M} UTC"
     below = f"Flights in the air, {as_of}. Number: rows in a cell. Strokes below it: its files."
@@ -90,5 +99,5 @@ def picture(done: list[Stretch]) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(picture(run(Path(sys.argv[1]).resolve())))
+    FILE.write_text(picture(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))
     print(f"wrote {FILE.name}")

@@ -6,6 +6,10 @@ The same as the command `tidetable replay`, with the master and the settings of 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+
+# For a Python that has the packages but not Tidetable itself.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from tidetable.cli import app
 

@@ -1,4 +1,4 @@
-"""The command `tidetable`: check, plan, update, replay, probe, scan, status, simulate.
+"""The command `tidetable`: what can be done to an index, and what can be asked of it.
 
 Exit status: 0 done (also when there was nothing to do), 1 failed but a retry can help,
 2 the user's input is wrong. Only what needs Spark imports it: a probe does not wait for a JVM.
@@ -291,35 +291,68 @@ def replay(
     from tidetable.delta.table import IndexTable
 
     found = load(index)
-    state = IndexTable(found).state(trusting=True)
-    if state is None or not 1 <= first <= state.slot:
-        raise UserError(_no_replay(found, state, first))
+    state = IndexTable(found).state_to_replay(first)
     if dry_run:
-        version = state.log.version_of(first - 1)
-        how = "load it from the source" if version is None else f"put back version {version}"
-        say(
-            f"Would restore {found.name} to slot {first - 1} ({how}) and apply slots {first} to "
-            f"{state.slot} again. Nothing was changed."
-        )
+        say(f"{_replay_in_words(found, state, first)} Nothing was changed.")
         return
     spark = start_spark(as_json)
     from tidetable.delta.replay import replay as replay_from
     from tidetable.delta.update import Updater
 
-    _run(found, replay_from(Updater(spark, found), first), state.slot - first + 1, as_json)
+    commits = 1 if state is None else state.slot - first + 1
+    _run(found, replay_from(Updater(spark, found), first), commits, as_json)
 
 
-def _no_replay(index: Index, state: State | None, first: int) -> str:
+@app.command()
+def rebuild(
+    index: IndexName,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be written again, and do nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write all cells again, sorted and merged, in one commit. Rows and slot stay the same."""
+    from tidetable.delta.table import IndexTable
+
+    found = load(index)
+    state = IndexTable(found).required_state()
+    if dry_run:
+        _show_rebuild(state, as_json)
+        return
+    spark = start_spark(as_json)
+    from tidetable.delta.rebuild import rebuild as rebuild_all
+    from tidetable.delta.update import Updater
+
+    _run(found, (rebuild_all(one) for one in [Updater(spark, found)]), 1, as_json)
+
+
+def _show_rebuild(state: State, as_json: bool) -> None:
+    from tidetable import show
+
+    log = state.log
+    stored = sum(file.bytes for file in log.files)
+    if as_json:
+        sizes = {"cells": len(log.cells), "rows": log.rows, "files": len(log.files)}
+        emit({"slot": state.slot, **sizes, "bytes": stored})
+        return
+    say(
+        f"Would write {_rows_in_words(log.rows)} again: {show.number_of(len(log.files), 'file')} "
+        f"in {show.number_of(len(log.cells), 'cell')}, {show.human_bytes(stored)}. "
+        "Nothing was changed."
+    )
+
+
+def _replay_in_words(index: Index, state: State | None, first: int) -> str:
     if state is None:
         return (
-            f"The index {index.name!r} has no table yet; there is nothing to replay. "
-            f"Make it: tidetable update {index.name}"
+            f"Would load {index.name} as of slot {first - 1} from the source: its log no longer "
+            "says at which slot it stands. The next update goes on from there."
         )
-    if state.slot == 0:
-        return f"--from {first}: the table stands at slot 0; there is no update to replay yet."
+    version = state.log.version_of(first - 1)
+    how = "load it from the source" if version is None else f"put back version {version}"
     return (
-        f"--from {first}: the table stands at slot {state.slot}; "
-        f"a replay can start from slot 1 to {state.slot}."
+        f"Would restore {index.name} to slot {first - 1} ({how}) and apply slots {first} to "
+        f"{state.slot} again."
     )
 
 
@@ -545,6 +578,80 @@ def status(index: IndexName, as_json: AsJson = False) -> None:
     out.print()
     period = found.index.period
     out.print(show.forecast(found.note.live_by_expiration, found.slot, period))
+
+
+# -- upkeep --------------------------------------------------------------------------------------
+
+
+@app.command()
+def validate(
+    index: IndexName,
+    due_slot: Annotated[
+        int | None,
+        typer.Option("--due-slot", metavar="J", help="The slot at which the table should stand."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Is the table what it should be? Makes the quality report. Starts no JVM."""
+    from tidetable import show
+    from tidetable.quality import reports_home
+    from tidetable.quality import validate as check_quality
+
+    found = load(index)
+    with busy("checking", as_json):
+        outcome = check_quality(found, due_slot=due_slot, reports=reports_home(project_root()))
+    if as_json:
+        emit(outcome.as_json())
+    else:
+        out.print(show.outcome_summary(outcome))
+        say(f"The report: {outcome.report}")
+    outcome.require()
+
+
+@app.command()
+def maintain(
+    index: IndexName,
+    force: Annotated[bool, typer.Option("--force", help="All of it now, due or not.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what is due, and do nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Checkpoints, files that no version needs, old rows of the table of updates. Starts no JVM.
+
+    Only if it is due, which the number of updates since the last time decides.
+    """
+    from tidetable import show
+    from tidetable.delta.maintain import maintain as do_maintain
+    from tidetable.delta.maintain import outstanding
+
+    found = load(index)
+    done = outstanding(found) if dry_run else do_maintain(found, force=force)
+    if as_json:
+        emit(done)
+    else:
+        out.print(show.maintenance(done))
+
+
+@app.command()
+def purge(
+    index: IndexName,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete them; without it they are only shown.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the files that no kept version needs any longer; with --yes delete them. No JVM."""
+    from tidetable import show
+    from tidetable.delta.maintain import purge as do_purge
+    from tidetable.delta.maintain import purgeable
+
+    found = load(index)
+    gone = do_purge(found) if yes else purgeable(found)
+    if as_json:
+        emit({**gone.as_json(), "deleted": yes})
+    else:
+        out.print(show.purged(gone, deleted=yes))
 
 
 @app.command()

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -23,6 +23,10 @@ from tidetable.core.config import format_time
 from tidetable.core.simulate import Simulation
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.status import Outlook, Status
+
+if TYPE_CHECKING:
+    from tidetable.delta.maintain import Purge
+    from tidetable.quality.outcome import Outcome
 
 _SHADES = " ░▒▓█"
 _BLUES = ("grey50", "#1f4e79", "#2e75b6", "#5b9bd5", "#9dc3e6")
@@ -181,6 +185,54 @@ def _records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Renderabl
             grid.add_row(Text(name), Text(value))
         parts.append(grid)
     return Group(*parts)
+
+
+# -- upkeep ----------------------------------------------------------------------------------------
+
+
+def outcome_summary(outcome: Outcome) -> RenderableType:
+    """What a validation found: a line, and one for each finding."""
+    held = outcome.checked - len(outcome.failed) - len(outcome.warnings)
+    lines = [Text(f"{outcome.index}, slot {outcome.slot}: {held} of {outcome.checked} checks hold")]
+    lines += [Text(f"  failed: {one.sentence}", style="red") for one in outcome.failed]
+    lines += [Text(f"  warning: {one.sentence}", style="yellow") for one in outcome.warnings]
+    return Group(*lines)
+
+
+def maintenance(done: Mapping[str, Any]) -> RenderableType:
+    """What a maintenance did, or what waits for one."""
+    name, slot = done["index"], done["slot"]
+    lines = [f"{name}, slot {slot}: {reason}" for reason in done["due"]]
+    if not lines:
+        lines = [f"{name}, slot {slot}: nothing is due"]
+    if "deletable_files" in done:
+        size = human_bytes(done["deletable_bytes"])
+        lines.append(f"{_files(done['deletable_files'])} can be deleted, {size}")
+    if done["done"]:
+        size = human_bytes(done["deleted_bytes"])
+        lines.append(f"{_files(done['deleted_files'])} deleted, {size}")
+        made = ", ".join(done["checkpoints"])
+        lines.append(f"checkpoints: {made or 'none was needed'}")
+        rows, files = done.get("updates_dropped_rows", 0), done.get("updates_merged_files", 0)
+        lines.append(f"table of updates: {rows:,} old rows dropped, {_files(files)} merged")
+    return Group(*map(Text, lines))
+
+
+def purged(found: Purge, *, deleted: bool) -> RenderableType:
+    """Which files may go, or went."""
+    did = "deleted" if deleted else "can be deleted"
+    lines = [f"{_files(found.files)} {did}, {human_bytes(found.bytes)}"]
+    lines += [f"  {path}" for path in found.paths]
+    if found.files > len(found.paths):
+        lines.append(f"  and {found.files - len(found.paths):,} more")
+    lines.append(found.retention)
+    if found.files and not deleted:
+        lines.append("Nothing was deleted; --yes deletes them.")
+    return Group(*map(Text, lines))
+
+
+def _files(number: int) -> str:
+    return number_of(number, "file")
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -347,6 +399,11 @@ def human_bytes(number: float) -> str:
             return f"{number:.0f} {unit}" if unit == "B" or number >= 10 else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} TB"
+
+
+def number_of(number: int, what: str) -> str:
+    """1 file, 2 files."""
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def short_label(label: str) -> str:

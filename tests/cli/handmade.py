@@ -12,6 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 
 from tests.workspace import SCHEMA, Row, Workspace
 from tidetable.core.config import Index
+from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
 from tidetable.delta.table import PROPERTY_INDEX, PROPERTY_LAYOUT
 
@@ -61,3 +62,35 @@ def _set_properties(workspace: Workspace, index: Index) -> None:
 def version(workspace: Workspace) -> int:
     """The newest version of the table, by the files of its log."""
     return max(int(path.stem) for path in (workspace.table / "_delta_log").glob("*.json"))
+
+
+def make_update(
+    workspace: Workspace, index: Index, rows: Sequence[Row], slot: int, *, overwrite: bool = False
+) -> int:
+    """A commit as an update makes it, which takes these rows (and, told so, drops all others)."""
+    log = open_log(index.table)
+    assert log is not None
+    before = next(note for _, note in log.notes())
+    timeline, scheme = index.timeline, index.build_scheme()
+    stored, expiring = [], Counter[int]()
+    if not overwrite:
+        expiring.update(before.live_by_expiration)
+    for row in rows:
+        goes = timeline.slot_of(row["expires_at"])
+        cell = scheme.initial_cell(slot, goes)
+        slots = {"_insertion_slot": slot, "_expiration_slot": goes}
+        stored.append({**row, **slots, "_g": cell.g, "_e": cell.e})
+        expiring[goes] += 1
+    live = sum(expiring.values())
+    note = Note(
+        index.name, slot=slot, previous=before.slot, run=f"handmade {slot}", read=len(rows),
+        inserted=len(rows), expired=before.live + len(rows) - live, live=live,
+        live_by_expiration=dict(expiring),
+    )  # fmt: skip
+    write_deltalake(
+        log.table,
+        pa.Table.from_pylist(stored, pa.schema(log.table.schema().to_arrow())),
+        mode="overwrite" if overwrite else "append",
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": note.dumps()}),
+    )
+    return version(workspace)

@@ -12,6 +12,8 @@ from tests.cli.handmade import make_table, version
 from tests.cli.runner import tidetable
 from tests.workspace import SCHEMA, START, Workspace, row
 
+pytestmark = pytest.mark.spark
+
 ROWS = [row(n, 0.5, 3) for n in range(4)]
 
 

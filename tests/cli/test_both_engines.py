@@ -15,6 +15,8 @@ from tests.cli.handmade import make_table
 from tests.cli.runner import tidetable
 from tests.workspace import SCHEMA, Row, Workspace, row
 
+pytestmark = pytest.mark.spark
+
 TEXTS = [
     "plain", "O'Hare", "''", "back\\slash", "trailing\\", "100%", "under_score", "München", "東京",
     "🛫", "a b", '"quoted"', "`tick`", "new\nline", "--", ";", "$x", "{y}", "\\'", "NULL", "K", "k",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.workspace import Workspace, row
-from tidetable.delta.session import JARS, _not_started
+from tidetable.delta.jvm import JARS, not_started
 
 COMMAND = Path(sys.executable).with_name("tidetable")
 PROJECT = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ def test_why_spark_did_not_start(said: str, told: str, status: int, tmp_path: Pa
     log.write_text("of an earlier start\n")
     began = log.stat().st_size
     log.write_text(log.read_text() + said)
-    error = _not_started(RuntimeError("gone"), log, began)
+    error = not_started(RuntimeError("gone"), log, began)
     assert error.exit_status == status
     assert told in str(error)
     assert said.splitlines()[0] in str(error)

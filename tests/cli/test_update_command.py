@@ -12,6 +12,8 @@ from tests.cli.handmade import version
 from tests.cli.runner import Outcome, tidetable
 from tests.workspace import Row, Workspace, at, row
 
+pytestmark = pytest.mark.spark
+
 REPORT = [
     "slot", "as_of", "inserted", "expired", "dead_on_arrival", "quarantined", "live",
     "rewritten_rows", "written_bytes", "cells", "seconds", "version",

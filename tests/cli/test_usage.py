@@ -12,7 +12,10 @@ from tests.cli.runner import tidetable
 from tidetable.cli import app, gist
 from tidetable.core.errors import TransientError, UserError
 
-COMMANDS = ("check", "plan", "update", "replay", "probe", "scan", "status", "simulate")
+COMMANDS = (
+    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "validate",
+    "maintain", "purge", "simulate",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -25,6 +25,8 @@ from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 MB = 1024 * 1024
 
 

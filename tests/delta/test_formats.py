@@ -18,6 +18,8 @@ from tidetable.delta import read
 from tidetable.delta.restriction import Restriction
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 
 def rows() -> Iterator[Row]:
     yield row(1, -0.5, 2.5)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.workspace import Workspace, row
 from tidetable.delta.late import recount_slot
 from tidetable.delta.update import Updater
+
+pytestmark = pytest.mark.spark
 
 
 def test_every_nth_update_recounts_folded_or_not(workspace: Workspace) -> None:

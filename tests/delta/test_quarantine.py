@@ -16,6 +16,8 @@ from tidetable.delta.log import open_log
 from tidetable.delta.replay import replay
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 UNREADABLE = "no readable arrival time"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,71 +11,22 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.oracle.oracle import Oracle
-from tests.workspace import EVERY, START, Row, Workspace, row
+from tests.cli.runner import tidetable
+from tests.steady import expected, rows_of_every_slot
+from tests.workspace import Workspace, row
 from tidetable.core.errors import UserError
 from tidetable.delta.log import open_log
-from tidetable.delta.note import Note
 from tidetable.delta.replay import replay
 from tidetable.delta.table import DamagedTable, IndexTable
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 REPLAY = r"tidetable replay things --from {}"
-
-
-def rows() -> Iterator[Row]:
-    """For each slot a row of one and a half slots and one of five."""
-    for slot in range(-1, 9):
-        yield row(10 * slot, slot, slot + 1.5)
-        yield row(10 * slot + 1, slot - 0.5, slot + 4.5)
-
-
-def expected(slot: int) -> list[int]:
-    oracle = Oracle(START, EVERY, 6 * EVERY)
-    oracle.add(rows())
-    return sorted(one["id"] for one in oracle.live_at_slot(slot))
 
 
 def listing(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
-# -- notes -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        Note(index="things", slot=0, previous=None, run="a", kind="load"),
-        Note(index="things", slot=-3, previous=None, run="a", live=2, live_by_expiration={-2: 2}),
-        Note(
-            index="things",
-            slot=7,
-            previous=0,
-            run="b",
-            read=10,
-            inserted=5,
-            dead_on_arrival=2,
-            quarantined=3,
-            expired=1,
-            live=9,
-            arrivals={-1: 3, 0: 1, 7: 6},
-            late={-4: 1},
-            live_by_expiration={8: 1, 12: 8},
-            reasons={"no key": 3},
-        ),
-    ],
-    ids=["empty", "below_zero", "full"],
-)
-def test_a_note_is_read_as_it_was_written(note: Note) -> None:
-    assert Note.loads(note.dumps()) == note
-
-
-@pytest.mark.parametrize(
-    "text", [None, "", "by hand", "{", "[1]", '{"slot": 3}', '{"tidetable": 99, "slot": 3}']
-)
-def test_what_others_write_into_a_commit_is_no_note(text: str | None) -> None:
-    assert Note.loads(text) is None
 
 
 # -- commits of others -----------------------------------------------------------------------------
@@ -86,7 +36,7 @@ def test_commits_that_change_no_row_do_not_hide_the_state(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """OPTIMIZE and ALTER TABLE carry no note; the update after them goes on."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index()
     list(Updater(spark, index).catch_up(2))
     table = f"delta.`{workspace.table}`"
@@ -113,7 +63,7 @@ def test_a_change_by_others_is_found_and_a_replay_mends_it(
     spark: SparkSession, workspace: Workspace, scheme: dict[str, Any]
 ) -> None:
     """DELETE and INSERT by hand. After the replay the schedule goes on as if nothing had been."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index(scheme=scheme)
     list(Updater(spark, index).catch_up(3, fold=True))
     list(Updater(spark, index).catch_up(4))
@@ -136,7 +86,7 @@ def test_a_replay_takes_the_rows_that_the_source_has_now(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """Restored from the table's own old version, then from the source; twice in a row."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index()
     list(Updater(spark, index).catch_up(2))
     more = workspace.add([row(500, 1.5, 5)])
@@ -157,7 +107,7 @@ def test_after_a_vacuum_a_replay_loads_the_old_state_from_the_source(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """The files of the old version are gone; slots, cells and rows are the same nevertheless."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index(scheme={"name": "rebuild", "insertion": 2, "expiration": 3})
     list(Updater(spark, index).catch_up(2, fold=True))
     list(Updater(spark, index).catch_up(3))
@@ -189,7 +139,7 @@ def test_a_replay_from_inside_a_fold_loads_the_state_from_the_source(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """No version of the table stands for that slot; with deletion vectors, so that they go too."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index(scheme={"name": "sweep", "groups": 3, "deletion_vectors": True})
     list(Updater(spark, index).catch_up(4, fold=True))
     reports = list(replay(Updater(spark, index), 4))
@@ -200,7 +150,7 @@ def test_a_replay_from_inside_a_fold_loads_the_state_from_the_source(
 
 
 def test_a_replay_without_a_table_is_refused(spark: SparkSession, workspace: Workspace) -> None:
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     with pytest.raises(UserError, match=r"no table yet .* tidetable update things"):
         list(replay(Updater(spark, workspace.index()), 1))
 
@@ -209,7 +159,7 @@ def test_a_replay_brings_back_a_table_whose_notes_are_gone(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """The log was cleaned while nobody updated: the state before the slot comes from the source."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index()
     list(Updater(spark, index).catch_up(2, fold=True))
     spark.sql(f"ALTER TABLE delta.`{workspace.table}` SET TBLPROPERTIES ('purpose' = 'none')")
@@ -220,7 +170,11 @@ def test_a_replay_brings_back_a_table_whose_notes_are_gone(
         workspace.table.joinpath("_delta_log", f"{version:020d}.json").unlink()
     with pytest.raises(DamagedTable, match="no longer says at which slot"):
         list(Updater(spark, index).catch_up(3))
-    assert [report.slot for report in replay(Updater(spark, index), 3)] == [2]
+    would = tidetable("replay", workspace.yaml, "--from", 3, "--dry-run")
+    assert (would.status, would.out) == (0, "")
+    assert "Would load things as of slot 2 from the source" in would.sentence
+    found = tidetable("replay", workspace.yaml, "--from", 3, "--json")
+    assert [report["slot"] for report in found.objects] == [2]
     assert workspace.ids() == expected(2)
     assert [report.slot for report in Updater(spark, index).catch_up(3)] == [3]
     assert workspace.ids() == expected(3)
@@ -233,7 +187,7 @@ def test_a_layout_that_has_changed_is_refused_and_the_table_left_alone(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """Every field by which rows lie where they lie, and the name."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
     index = workspace.index()
     list(Updater(spark, index).catch_up(0))
     before = listing(workspace.table)
@@ -258,7 +212,7 @@ def test_a_place_that_is_not_ours_is_refused_and_left_alone(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """A folder with files, a Delta table, a file, and a folder below a file."""
-    workspace.add(rows())
+    workspace.add(rows_of_every_slot())
 
     def refused(message: str, **changes: Any) -> None:
         with pytest.raises(UserError, match=message):

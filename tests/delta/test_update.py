@@ -13,6 +13,8 @@ from tidetable.delta.restriction import Restriction
 from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 
 def ids(workspace: Workspace, **changes: object) -> list[int]:
     seen = view(workspace.index(**changes))

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, ClassVar
@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tests.oracle.oracle import Oracle
-from tests.workspace import EVERY, START, Row, Workspace, at, row
+from tests.steady import LAST, expected, rows_of_every_slot
+from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
 from tidetable.delta import quarantine, update
 from tidetable.delta.commit import write_commit
@@ -27,21 +27,9 @@ from tidetable.delta.note import Note
 from tidetable.delta.table import create_table
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 ROOT = Path(__file__).resolve().parents[2]
-LAST = 8
-
-
-def rows_of_every_slot() -> Iterator[Row]:
-    """Two rows for each slot, one that lives for a slot and a half and one for five."""
-    for slot in range(-1, LAST + 1):
-        yield row(10 * slot, slot, slot + 1.5)
-        yield row(10 * slot + 1, slot - 0.5, slot + 4.5)
-
-
-def expected(slot: int) -> list[int]:
-    oracle = Oracle(START, EVERY, 6 * EVERY)
-    oracle.add(rows_of_every_slot())
-    return sorted(one["id"] for one in oracle.live_at_slot(slot))
 
 
 def steps(index: Index) -> list[tuple[int | None, int]]:

@@ -27,6 +27,8 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.restriction import Restriction
 from tidetable.delta.update import Updater
 
+pytestmark = pytest.mark.spark
+
 PERIOD = 7
 LONGEST = timedelta(minutes=67)
 RECOUNT_EVERY = 3

@@ -62,7 +62,8 @@ def expected_arrivals(state: State, slots: range) -> dict[int, int]:
             span = range((note.previous or 0) + 1, note.slot + 1)
             for slot in span:
                 read[slot] = note.arrivals.get(slot, 0) + late.get(slot, 0)
-        if note.slot <= slots.start:
+        # A rebuild or a restore of that slot stands before the update that read it.
+        if note.kind == "update" and note.slot <= slots.start:
             break
     return {slot: read[slot] for slot in slots if slot in read}
 

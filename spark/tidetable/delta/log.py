@@ -124,6 +124,11 @@ class Log:
                 return Commit(version, info.get("operation", "?"), info.get("userMetadata"))
         return Commit(version, "?", None)
 
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """All that version `version` says; FileNotFoundError once the log of that time is gone."""
+        with self.storage.open_input_file(f"_delta_log/{version:020d}.json") as file:
+            return [json.loads(line) for line in file.read().decode().splitlines() if line]
+
     def commits(self) -> Iterator[Commit]:
         """Commits from this version backwards, as far as the log is kept."""
         for version in range(self.version, -1, -1):
@@ -131,6 +136,14 @@ class Log:
             if found is None:
                 return
             yield found
+
+    @property
+    def rows_version(self) -> int:
+        """The newest version that changed rows, ours or not; ALTER and VACUUM do not count."""
+        for commit in self.commits():
+            if commit.note is not None or commit.changes_rows:
+                return commit.version
+        return self.version
 
     def notes(self) -> Iterator[tuple[int, Note]]:
         """The chain of notes that led to this version, newest first, as (version, note).
@@ -162,7 +175,7 @@ class Log:
         actions = arrow(self.table.get_add_actions(flatten=True)).read_all()
         # Times among the statistics are left out: turning them into Python would import pandas.
         wanted = [name for name in actions.column_names if name in _FILE_COLUMNS]
-        deleted = self._deleted_rows()
+        deleted = self.deleted_rows()
         listed = actions.select(wanted).to_pylist()
         return tuple(self._data_file(action, deleted) for action in listed)
 
@@ -183,7 +196,7 @@ class Log:
             has_deletions=gone > 0,
         )
 
-    def _deleted_rows(self) -> Mapping[str, int]:
+    def deleted_rows(self) -> Mapping[str, int]:
         """Rows hidden by deletion vectors, by file name. delta-rs lists the vectors, not counts."""
         if self.properties.get("delta.enableDeletionVectors", "false") != "true":
             return {}

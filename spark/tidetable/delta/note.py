@@ -29,7 +29,7 @@ class Note:
     """Unique for each attempt: tells a writer whether the commit it finds is its own."""
 
     kind: str = "update"
-    """update, load (slot 0, or the state of a slot taken from the source) or restore."""
+    """update, load (slot 0, or the state of a slot taken from the source), restore or rebuild."""
 
     read: int = 0
     inserted: int = 0
@@ -82,7 +82,15 @@ class Note:
 
     def as_restored(self, run: str) -> Note:
         """The same state, put back by a later commit."""
+        return self._as_of_a_commit_that_takes_nothing("restore", run)
+
+    def as_rebuilt(self, run: str) -> Note:
+        """The same state in other files; the chain of notes goes on through the one before."""
+        note = self._as_of_a_commit_that_takes_nothing("rebuild", run)
+        return replace(note, previous=self.slot)
+
+    def _as_of_a_commit_that_takes_nothing(self, kind: str, run: str) -> Note:
         return replace(
-            self, kind="restore", run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
+            self, kind=kind, run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
             expired=0, arrivals={}, late={}, reasons={},
         )  # fmt: skip

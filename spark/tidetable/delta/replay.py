@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from tidetable.core.errors import UserError
 from tidetable.delta.log import Log
 from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater, UpdateReport
@@ -22,24 +21,14 @@ def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
     The old version is put back if its files are still there; otherwise that state is loaded from
     the source, which is why a replay also mends a table that something else has changed.
     """
-    index = updater.index
-    table = IndexTable(index)
-    state = table.state(trusting=True)
-    if state is None and (log := table.log()) is not None and log.files and first >= 1:
+    state = IndexTable(updater.index).state_to_replay(first)
+    if state is None:
         # Without notes nobody knows up to which slot to go; the next update does.
         yield updater.reload(first - 1, None)
         return
-    if state is None:
-        raise UserError(
-            f"The index {index.name!r} has no table yet at {index.table}; there is nothing to "
-            f"replay. Make it: tidetable update {index.name}"
-        )
-    if not 1 <= first <= state.slot:
-        raise UserError(
-            f"--from {first}: the table stands at slot {state.slot}; "
-            f"a replay can start from slot 1 to {state.slot}."
-        )
-    if not _restore(updater.spark, updater, state.log, first - 1):
+    if _restore(updater.spark, updater, state.log, first - 1):
+        updater.record()
+    else:
         yield updater.reload(first - 1, state)
     yield from updater.catch_up(state.slot)
 

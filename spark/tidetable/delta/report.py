@@ -35,5 +35,11 @@ class UpdateReport:
     reasons: dict[str, int] = field(default_factory=dict)
     """Quarantined rows by reason."""
 
+    touched: list[dict[str, Any]] = field(default_factory=list)
+    """The touched cells: g, e, what was done (rewrite, append, ...) and why."""
+
+    checks: dict[str, int] | None = None
+    """What the check of all rows counted, if this update made one (quality.check_rows_every)."""
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,33 +1,47 @@
-"""A Spark session that suits small, frequent updates of Delta tables."""
+"""A Spark session that suits small, frequent updates of Delta tables.
+
+There are three ways to one: a JVM of our own (the command line), the JVM that spark-submit has
+started, and a Spark Connect server (SPARK_REMOTE). What is done with it is the same.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
+import socket
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from tidetable.core.errors import TidetableError, TransientError, UserError
+from tidetable.core.errors import TransientError, UserError
+from tidetable.delta.jvm import (
+    archived,
+    delta_jars,
+    delta_package,
+    find_java,
+    is_debugging,
+    jars_of,
+    quiet,
+    spark_home,
+    start_jvm,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JARS = Path(".cache") / "jars"
-"""Where `make setup` puts the Delta jars, below the project's root."""
-
 LOG = Path(".cache") / "spark.log"
 """What the JVM says, below the project's root; on the screen it would only be noise."""
 
-_LOG_BYTES_MAX = 4 * 1024 * 1024
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+CONNECT_PORT = 15002
+_PARALLELISM = "spark.default.parallelism"
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # One commit that appends here and removes there (see executor.py).
+    # One commit that appends here and removes there (see commit.py).
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
     "spark.databricks.delta.replaceWhere.dataColumns.enabled": "true",
     # The default of 50 tasks to read a log of a few files costs seconds at each read.
@@ -39,6 +53,12 @@ SETTINGS = {
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
 """What the code relies on, whichever master runs it."""
+
+_START_SOON = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Half the work for a JVM that ends after a small update, but more for one with much to do."""
+
+_DELTA = SETTINGS["spark.sql.extensions"]
+_ONLY_AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.hadoop")
 
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -59,26 +79,41 @@ def spark_session(
     """The active session, or a new one with `extra` settings on top of ours.
 
     Inside spark-submit the master is given by whoever submitted; otherwise it is
-    TIDETABLE_SPARK_MASTER or all cores of this machine.
+    TIDETABLE_SPARK_MASTER or all cores of this machine. If SPARK_REMOTE names a Spark Connect
+    server the session is one of its.
     """
     from pyspark.sql import SparkSession
 
+    _hush()
     active = SparkSession.getActiveSession()
     if active is not None:
-        for name, value in SETTINGS.items():
-            if not name.startswith(("spark.sql.extensions", "spark.sql.catalog", "spark.hadoop")):
-                active.conf.set(name, value)
-        return active
-    settings = {"spark.app.name": app, **SETTINGS}
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started the JVM
-    if not submitted:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        _find_java()
-        settings |= _local_settings(project_root)
-    settings |= extra or {}
-    if not submitted:
-        _start_jvm(settings, project_root / LOG)
+        return _configured(active)
+    if remote := os.environ.get("SPARK_REMOTE"):
+        return connect_session(remote)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started the JVM
+        settings = {"spark.app.name": app, **SETTINGS, **(extra or {})}
+        return SparkSession.builder.config(map=_besides_what_is_given(settings)).getOrCreate()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    find_java()
+    settings = {"spark.app.name": app, **SETTINGS, **_local_settings(project_root), **(extra or {})}
+    start_jvm(settings, project_root / LOG)
     return SparkSession.builder.config(map=settings).getOrCreate()
+
+
+def _configured(session: SparkSession) -> SparkSession:
+    """The session with those of our settings that can still be made."""
+    for name, value in SETTINGS.items():
+        if not name.startswith(_ONLY_AT_START):
+            session.conf.set(name, value)
+    return session
+
+
+def _hush() -> None:
+    """PySpark logs what goes wrong in SQL before it raises it; whoever catches it tells it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = not is_debugging()
 
 
 def _local_settings(project_root: Path) -> dict[str, str]:
@@ -87,94 +122,181 @@ def _local_settings(project_root: Path) -> dict[str, str]:
         "spark.master": os.environ.get("TIDETABLE_SPARK_MASTER", "local[*]"),
         "spark.driver.memory": os.environ.get("TIDETABLE_DRIVER_MEMORY", "2g"),
         "spark.sql.warehouse.dir": str(project_root / ".cache/warehouse"),
-        **_delta_jars(project_root),
+        **delta_jars(project_root),
     }
-    if not _is_debugging():
-        options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-        settings["spark.driver.extraJavaOptions"] += " " + options
+    options = [settings["spark.driver.extraJavaOptions"], quiet(), archived(project_root)]
+    settings["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return settings
-
-
-def _find_java() -> None:
-    """The Java that set-up found, for whoever calls the command without `make`."""
-    installed = Path(sys.prefix) / "java"
-    if "JAVA_HOME" not in os.environ and installed.exists():
-        os.environ["JAVA_HOME"] = str(installed)
-    home = os.environ.get("JAVA_HOME")
-    if not shutil.which("java" if home is None else str(Path(home) / "bin" / "java")):
-        place = "on the PATH" if home is None else f"in {home} (JAVA_HOME)"
-        raise UserError(
-            f"There is no Java {place}, and Spark needs 17 or newer. "
-            "Run `make setup`, which finds or installs one; or let JAVA_HOME name one."
-        )
-
-
-def _delta_jars(project_root: Path) -> dict[str, str]:
-    # A project elsewhere (TIDETABLE_HOME) uses the jars of the repository that this code is in.
-    places = (project_root, Path(__file__).resolve().parents[3])
-    jars = next((found for root in places if (found := sorted((root / JARS).glob("*.jar")))), [])
-    if jars:
-        # On the class path rather than as spark.jars: nothing is copied at each start.
-        path = ":".join(str(jar) for jar in jars)
-        return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
-    spark_minor = ".".join(version("pyspark").split(".")[:2])
-    package = f"io.delta:delta-spark_{spark_minor}_2.13:{version('delta-spark')}"
-    return {"spark.jars.packages": package}
-
-
-# -- the JVM ---------------------------------------------------------------------------------------
-
-
-def _start_jvm(settings: Mapping[str, str], log: Path) -> None:
-    """Starts the JVM with its output in `log`, if this process has none yet.
-
-    PySpark would let it write to our screen, and into what a program reads from us.
-    """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    if SparkContext._gateway is not None or _is_debugging():
-        return
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        full = log.exists() and log.stat().st_size > _LOG_BYTES_MAX
-        file = log.open("wb" if full else "ab")
-    except OSError:
-        return  # nowhere to write: rather noise than no Spark
-    with file:
-        began = file.tell()
-        conf = SparkConf().setAll(list(settings.items()))
-        try:
-            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
-            SparkContext(conf=conf, gateway=gateway)
-        except Exception as error:
-            raise _not_started(error, log, began) from error
-
-
-def _not_started(error: Exception, log: Path, began: int) -> TidetableError:
-    with log.open("rb") as file:
-        file.seek(began)
-        said = file.read().decode(errors="replace").strip()
-    telling = [line for line in said.splitlines() if not line.lstrip().startswith("at ")]
-    tail = "\n".join(f"  {line}" for line in telling[-8:])
-    where = f"The end of {log}:\n{tail}" if tail else f"Its log, {log}, is empty: {error}"
-    if "UnsupportedClassVersionError" in said:
-        return UserError(f"This Java is too old for Spark: `make setup` finds 17 or newer. {where}")
-    if "unresolved dependency" in said or "Server access error" in said:
-        return UserError(f"The Delta jars are missing: `make setup` fetches them. {where}")
-    return TransientError(
-        "Spark did not start. Is there enough memory (TIDETABLE_DRIVER_MEMORY)? "
-        f"TIDETABLE_DEBUG=1 shows all it says. {where}"
-    )
-
-
-def _is_debugging() -> bool:
-    return bool(os.environ.get("TIDETABLE_DEBUG"))
 
 
 def cores(spark: SparkSession) -> int:
     """How many tasks can run at once."""
+    if "SPARK_CONNECT_MODE_ENABLED" in os.environ:  # such a session has no context
+        return _cores_of_server(spark)
+    return max(1, int(spark.sparkContext.defaultParallelism))
+
+
+@lru_cache(maxsize=4)
+def _cores_of_server(spark: SparkSession) -> int:
+    """Into as many parts Spark cuts what nobody has told it how to cut."""
+    told = spark.conf.get(_PARALLELISM, None)
+    if told is not None:  # our own server says it, which saves a job in every update
+        return max(1, int(told))
+    return max(1, spark.range(1000).selectExpr("spark_partition_id()").distinct().count())
+
+
+# -- inside spark-submit ---------------------------------------------------------------------------
+
+
+def submit_conf(
+    project_root: Path, *, master: str = "local[*]", deploy_mode: str = "client"
+) -> dict[str, str]:
+    """What to give to spark-submit as --conf for one of spark/jobs, so that it starts quickly.
+
+    A local master takes all of it from this machine. Any other gets the jars sent along, and no
+    option that names a file here unless the driver runs here.
+    """
+    conf = dict(SETTINGS)
+    conf["spark.ui.showConsoleProgress"] = "false"
+    conf["spark.python.sql.dataFrameDebugging.enabled"] = "false"
+    options = "-Duser.timezone=UTC"
+    if deploy_mode == "client":
+        options += " " + quiet()
+    if master.startswith("local"):
+        conf |= _LOCAL_SETTINGS
+        conf |= delta_jars(project_root)
+        conf["spark.driver.memory"] = os.environ.get("TIDETABLE_DRIVER_MEMORY", "2g")
+        conf["spark.sql.warehouse.dir"] = str(project_root / ".cache/warehouse")
+        conf["spark.pyspark.driver.python"] = conf["spark.pyspark.python"] = sys.executable
+        tuning = os.environ.get("TIDETABLE_JAVA_OPTIONS", _START_SOON)
+        options = " ".join([options, tuning, archived(project_root)]).strip()
+    else:
+        jars = jars_of(project_root)
+        conf |= {"spark.jars": ",".join(map(str, jars))} if jars else delta_package()
+    conf["spark.driver.extraJavaOptions"] = options
+    return conf
+
+
+def _besides_what_is_given(settings: Mapping[str, str]) -> dict[str, str]:
+    """Our settings less those that whoever submitted has made; to extensions ours is added."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # before that a SparkConf knows nothing of what was given
+    given = SparkConf()
+    ours = {name: value for name, value in settings.items() if not given.contains(name)}
+    extensions = str(given.get("spark.sql.extensions", ""))
+    if extensions and _DELTA not in extensions:
+        ours["spark.sql.extensions"] = f"{extensions},{_DELTA}"
+    if str(given.get("spark.master", "")).startswith("local"):
+        ours |= {
+            name: value
+            for name, value in _LOCAL_SETTINGS.items()
+            if not given.contains(name) and not name.startswith("spark.driver")
+        }
     try:
-        return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Spark Connect has no context
-        return os.cpu_count() or 1
+        SparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_DELTA)
+    except Exception as error:
+        raise UserError(
+            "The application was submitted without Delta. Submit it with "
+            f"--packages {delta_package()['spark.jars.packages']}, or with the settings of "
+            "tidetable.delta.session.submit_conf."
+        ) from error
+    return ours
+
+
+# -- Spark Connect ---------------------------------------------------------------------------------
+
+
+def connect_session(url: str) -> SparkSession:
+    """A session on a Spark Connect server such as sc://127.0.0.1:15002, with our settings.
+
+    Once there is one, this process can have no session of a JVM of its own.
+    """
+    from pyspark.sql import SparkSession
+
+    _hush()
+    _check_it_listens(url)
+    session = _configured(SparkSession.builder.remote(url).getOrCreate())
+    # The server may be anybody's: for a session's own writes this is spark.hadoop.parquet...
+    session.conf.set("parquet.block.size", SETTINGS["spark.hadoop.parquet.block.size"])
+    session.conf.set("spark.sql.shuffle.partitions", _shuffle_partitions(session))
+    if _DELTA not in str(session.conf.get("spark.sql.extensions", "")):
+        raise UserError(
+            f"The Spark Connect server at {_without_token(url)} runs without Delta. Start it with "
+            f"spark.sql.extensions={_DELTA} and its jars; docs/operations.md says how."
+        )
+    return session
+
+
+def connect_server_command(project_root: Path, port: int = CONNECT_PORT) -> list[str]:
+    """The command that starts a Spark Connect server for this machine only.
+
+    It runs until it is ended. What it says goes to stderr and stdout: send them to a file. Start it
+    with `connect_server_environment`.
+    """
+    settings = {
+        "spark.app.name": "tidetable connect",
+        **SETTINGS,
+        **_local_settings(project_root),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        # A client that was killed leaves its session, and what it has persisted, behind.
+        "spark.connect.session.manager.defaultSessionTimeout": "15m",
+    }
+    if cores_here := _cores_of(settings["spark.master"]):
+        settings[_PARALLELISM] = str(cores_here)
+    submit = spark_home() / "bin" / "spark-submit"
+    command = [str(submit), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    return [*command, "spark-internal"]
+
+
+def _cores_of(master: str) -> int | None:
+    """How many tasks a local master runs at once; None if it is not local."""
+    number = re.match(r"local\[(\d+)", master)
+    if number is not None:
+        return int(number[1])
+    return {"local": 1, "local[*]": os.cpu_count()}.get(master)
+
+
+def connect_server_environment() -> dict[str, str]:
+    """What has to be in the environment of `connect_server_command`, besides what is there."""
+    find_java()
+    wanted = {
+        "SPARK_HOME": str(spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    if home := os.environ.get("JAVA_HOME"):
+        wanted["JAVA_HOME"] = home
+    return wanted
+
+
+def _check_it_listens(url: str) -> None:
+    """A client would go on trying for minutes."""
+    place = urlsplit(url.replace("sc://", "tcp://", 1))
+    if not url.startswith("sc://") or place.hostname is None:
+        raise UserError(
+            f"SPARK_REMOTE is {url!r}; it has to be the address of a Spark Connect server, such as "
+            f"sc://127.0.0.1:{CONNECT_PORT}."
+        )
+    try:
+        with socket.create_connection((place.hostname, place.port or CONNECT_PORT), timeout=10):
+            pass
+    except OSError as error:
+        raise TransientError(
+            f"No Spark Connect server answers at {_without_token(url)}: {error}. Start it, or "
+            "write `engine: submit` in the YAML."
+        ) from error
+
+
+def _without_token(url: str) -> str:
+    return url.split("/;")[0]
+
+
+def _shuffle_partitions(session: SparkSession) -> str:
+    """Few for a server on one machine, whoever started it; otherwise its own number."""
+    if str(session.conf.get("spark.master", "")).startswith("local"):
+        return _LOCAL_SETTINGS["spark.sql.shuffle.partitions"]
+    return str(session.conf.get("spark.sql.shuffle.partitions", "200"))

@@ -131,7 +131,7 @@ class Source:
     def _read_typed(self, paths: Sequence[str], recursive: bool) -> SourceRows:
         if self.config.format == "delta":  # takes one path at a time
             frames = [self._reader(False).load(path) for path in paths]
-            frame = reduce(DataFrame.unionByName, frames)
+            frame = reduce(lambda all_, one: all_.unionByName(one), frames)
         else:
             frame = self._reader(recursive).load(list(paths))
         return SourceRows(frame, frame.schema, has_corrupt=False)
@@ -220,8 +220,8 @@ class Source:
         if "://" not in local:
             return any(_is_on_disk(alternative) for alternative in _alternatives(local))
         try:
-            # Asks the file system without reading a row.
-            self.spark.read.format("binaryFile").load(path)
+            # Asks the file system without reading a row; over Connect only the schema makes it.
+            _ = self.spark.read.format("binaryFile").load(path).schema
         except AnalysisException as error:
             if "PATH_NOT_FOUND" in str(error):
                 return False

@@ -78,10 +78,12 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
 
 def _with_expiry(frame: DataFrame, index: Index) -> DataFrame:
     try:
-        return frame.selectExpr(
+        dated = frame.selectExpr(
             "*",
             f"CAST({quoted(index.inserted_at)} + ({index.lifetime}) AS timestamp) AS {EXPIRES_AT}",
         )
+        _ = dated.schema  # over Connect a mistake shows only then
+        return dated
     except PySparkException as error:
         raise UserError(
             f"lifetime {index.lifetime!r} cannot be added to {index.inserted_at}: "

@@ -113,6 +113,33 @@ class IndexTable:
             )
         return state
 
+    def state_to_replay(self, first: int) -> State | None:
+        """Where a replay from slot `first` would start out; UserError if it cannot.
+
+        None if the table is there but its notes are gone: then only the source can tell.
+        """
+        state = self.state(trusting=True)
+        if state is None:
+            log = self.log()
+            if log is None or not log.files:
+                raise UserError(
+                    f"The index {self.index.name!r} has no table yet at {self.path}; there is "
+                    f"nothing to replay. Make it: tidetable update {self.index.name}"
+                )
+            if first < 1:
+                raise UserError(f"--from {first}: a replay can start from slot 1 on.")
+            return None
+        if state.slot == 0:
+            raise UserError(
+                f"--from {first}: the table stands at slot 0; there is no update to replay yet."
+            )
+        if not 1 <= first <= state.slot:
+            raise UserError(
+                f"--from {first}: the table stands at slot {state.slot}; "
+                f"a replay can start from slot 1 to {state.slot}."
+            )
+        return state
+
     def as_of(self, slot: int) -> datetime:
         return self.index.timeline.end_of(slot)
 

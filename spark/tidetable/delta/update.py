@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidetable.core.cell import Cell
+from tidetable.core.cell import LOG, Cell, CellState
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
 from tidetable.core.plan import Plan
@@ -34,11 +36,13 @@ from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
 from tidetable.delta.table import DamagedTable, IndexTable, State, create_table, follow_retention
+from tidetable.delta.updates import Updates, touched_cell
 
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
 
 Progress = Callable[[str], None]
+_LOGGER = logging.getLogger(__name__)
 
 
 class Updater:
@@ -51,6 +55,7 @@ class Updater:
         self.table = IndexTable(index)
         self.source = Source(spark, index)
         self.quarantine = Quarantine(spark, index)
+        self.updates = Updates(index)
         self._say = progress or (lambda _: None)
 
     # -- what callers use --------------------------------------------------------------------------
@@ -72,7 +77,7 @@ class Updater:
             if report is not None:
                 # Not before: an update that is refused leaves the table wholly as it was.
                 follow_retention(self.spark, self.index, state.log)
-                yield report
+                yield self._told(report, state.slot + 1)
                 races = 0
             else:
                 races += 1
@@ -89,6 +94,8 @@ class Updater:
         rows = self._staged(1 - self.index.period, 0, known)
         fence = f"{self.index.name}@new"
         report = self._load(rows, 0, fence=fence, quarantine=True, create=known is None)
+        if report is not None:
+            report = self._told(report, 0)
         return report, self._state_after_commit()
 
     def reload(self, slot: int, state: State | None) -> UpdateReport:
@@ -101,7 +108,37 @@ class Updater:
             raise TransientError(
                 f"Another writer changed {self.index.name!r} during the replay. Run it again."
             )
-        return report
+        return self._told(report, slot)
+
+    def rewrite(self, state: State, plan: Plan, note: Note) -> UpdateReport | None:
+        """Writes stored rows again as the plan says and takes no new ones; None if not the first.
+
+        All rows pass through here, so they are checked as well if rows are checked at all.
+        """
+        began = time.monotonic()
+        kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
+        frame = self.spark.read.format("delta").load(self.index.table).limit(0)
+        waiting = state.log.cells.get(LOG, CellState()).rows if plan.swept else 0
+        # Which groups the rows of the log belong to is not known before they are read.
+        moved = {Cell(0, group): waiting // len(plan.swept) for group in plan.swept}
+        frame = laid_out(
+            self.spark, self.index, frame if kept is None else kept, state.log, plan, moved
+        )
+        removed = removed_by(plan, self.scheme, state.log)
+        if not self._committed(frame, removed, note, state.fence):
+            return None
+        report = self._verified(state.log, note, plan, 0, began, Stragglers())
+        return self._told(report, note.slot, always=True)
+
+    def record(self, *reports: UpdateReport) -> None:
+        """Adds the rows that the table of updates lacks; if that fails, no update fails for it."""
+        try:
+            self.updates.record(reports)
+        except Exception as error:
+            _LOGGER.warning(
+                "The table of updates %s was not written; the next update makes up for it: %s",
+                self.updates.path, error,
+            )  # fmt: skip
 
     def preview(self) -> dict[str, Any]:
         """What the next batch holds, without changing anything."""
@@ -330,6 +367,18 @@ class Updater:
             )
         return state
 
+    def _told(self, report: UpdateReport, first: int, *, always: bool = False) -> UpdateReport:
+        """The report with what a check of all rows counted, if one is due, and recorded."""
+        every = self.index.quality.check_rows_every
+        if every and (always or -(-first // every) * every <= report.slot):
+            from tidetable.quality.rows import row_figures
+
+            self._say(f"slot {report.slot}: checking all rows")
+            checked = row_figures(self.spark, self.index, report.slot, version=report.version)
+            report = replace(report, checks=checked)
+        self.record(report)
+        return report
+
     def _verified(
         self,
         before: Log,
@@ -355,7 +404,12 @@ class Updater:
                 "have changed while it was read. Put it right with: "
                 f"tidetable replay {self.index.name} --from {max(1, note.slot)}"
             )
-        touched = len(after.cells) if plan is None else len(plan.touched)
+        if plan is None:
+            touched = [touched_cell(cell, "load", f"loaded as of slot {note.slot}")
+                       for cell in sorted(after.cells)]  # fmt: skip
+        else:
+            touched = [touched_cell(cell, str(touch.action), touch.why)
+                       for cell, touch in sorted(plan.touched.items())]  # fmt: skip
         return UpdateReport(
             slot=note.slot,
             as_of=self.table.as_of(note.slot).isoformat().replace("+00:00", "Z"),
@@ -366,12 +420,13 @@ class Updater:
             live=note.live,
             rewritten_rows=sum(file.rows for file in written) - stored,
             written_bytes=sum(file.bytes for file in written),
-            cells=touched,
+            cells=len(touched),
             seconds=round(time.monotonic() - began, 3),
             version=version,
             late=sum(late.by_slot.values()),
             missing=sum(late.missing.values()),
             reasons=dict(note.reasons),
+            touched=touched,
         )
 
 

@@ -1,6 +1,6 @@
 """What a user says about an index: read from YAML, checked, with every mistake named by line."""
 
-from tidetable.core.config.index import Index, OnFailure, Quality
+from tidetable.core.config.index import Engine, Index, OnFailure, Quality
 from tidetable.core.config.loading import find_index, index_files, load_index
 from tidetable.core.config.mistakes import ConfigError, Mistake
 from tidetable.core.config.quantities import (
@@ -26,6 +26,7 @@ __all__ = [
     "SCHEMA_PATH",
     "BadRowsMax",
     "ConfigError",
+    "Engine",
     "Index",
     "Late",
     "Mistake",

@@ -49,8 +49,15 @@ LAYOUT_FIELDS = frozenset(
 )
 
 
+class Engine(StrEnum):
+    """How a task of the pipeline reaches Spark."""
+
+    SUBMIT = "submit"
+    CONNECT = "connect"
+
+
 class OnFailure(StrEnum):
-    """What a failed quality check does to the update."""
+    """What an uneven table does to the pipeline; untrue tables always fail it."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -67,7 +74,16 @@ class Quality:
     """More bad rows than this share, or number, fail an update before it commits."""
 
     on_failure: OnFailure = OnFailure.FAIL
-    """Whether a failed check fails the update or only warns."""
+    """Whether uneven cells fail the validation or only warn; what is untrue always fails it."""
+
+    check_rows_every: Annotated[int, Field(strict=True, ge=0)] = 12
+    """Every so many updates all rows are read and checked, inside the update; 0 for never."""
+
+    files_per_cell_max: Annotated[int | None, Field(strict=True, ge=1)] = None
+    """More files than this in a cell count as uneven; without it what the scheme predicts."""
+
+    keep_reports: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 50
+    """So many quality reports stay; older ones go."""
 
 
 def _name(name: str) -> str:
@@ -138,6 +154,12 @@ class Index:
 
     quality: Quality = Field(default_factory=Quality)
     """What the quality report lets pass."""
+
+    engine: Engine = Engine.SUBMIT
+    """How the pipeline runs Spark: an application of its own each time, or a Connect server."""
+
+    connection: Text | None = None
+    """Airflow's connection to Spark; spark_default or spark_connect_default if not written."""
 
     target_file_size: Annotated[Size, Field(json_schema_extra={"default": "64MB"})] = 64 * 1024**2
     """Files above this size are split by key range, such as 64MB"""

@@ -1,0 +1,1 @@
+"""The page about the indexes inside Airflow's UI."""

@@ -1,0 +1,90 @@
+// Elements, the tooltip, and drawing again when the room changes.
+// Text always becomes a text node, so nothing that comes from data can become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(2)) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
+}
+
+export function html(tag, attributes, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** A picture behind which its numbers can be opened as a table. */
+export function table(caption, heads, rows, { open = false, key } = {}) {
+  const numeric = heads.map((_, column) => rows.length > 0 && rows.every((row) => isNumeric(row[column])));
+  const cell = (tag, value, column, more) =>
+    html(tag, { class: numeric[column] ? "number" : null, ...more }, String(value));
+  return html(
+    "details", { class: "numbers", open, "data-key": key },
+    html("summary", null, caption),
+    html(
+      "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      html(
+        "table", null,
+        html("thead", null, html("tr", null, heads.map((head, at) => cell("th", head, at, { scope: "col" })))),
+        html("tbody", null, rows.map((row) => html("tr", null, row.map((value, at) => cell("td", value, at))))),
+      ),
+    ),
+  );
+}
+
+function isNumeric(value) {
+  return /^[\d–-]/.test(String(value)) && !/\d{4},|UTC/.test(String(value));
+}
+
+// -- the tooltip -----------------------------------------------------------------------------------
+
+const tip = () => document.getElementById("tip");
+
+/** Shows lines beside a box on the screen; the first is the heading. */
+export function showTip(box, lines) {
+  const element = tip();
+  element.replaceChildren(...lines.filter(Boolean).map((line, at) => html(at ? "span" : "b", null, line)));
+  element.hidden = false;
+  const { width, height } = element.getBoundingClientRect();
+  const room = document.documentElement.clientWidth;
+  const left = Math.min(Math.max(8, box.left + box.width / 2 - width / 2), room - width - 8);
+  const above = box.top - height - 8;
+  element.style.left = `${Math.max(8, left)}px`;
+  element.style.top = `${above > 8 ? above : box.bottom + 8}px`;
+}
+
+export function hideTip() {
+  tip().hidden = true;
+}
+
+// -- room ------------------------------------------------------------------------------------------
+
+const painters = new WeakMap();
+const observer = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const painter = painters.get(target);
+    const width = Math.floor(contentRect.width);
+    if (painter && width > 0 && width !== painter.width) {
+      painter.width = width;
+      painter.paint(width);
+    }
+  }
+});
+
+/** Calls paint(width) now and whenever the element gets another width. */
+export function whenRoom(element, paint) {
+  const width = Math.floor(element.getBoundingClientRect().width);
+  painters.set(element, { paint, width });
+  observer.observe(element);
+  if (width > 0) paint(width);
+}

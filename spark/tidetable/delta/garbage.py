@@ -1,0 +1,229 @@
+"""Files below a Delta table that no version needs any longer, found without a JVM.
+
+VACUUM of delta-rs (1.6) is of no use here: in its thorough mode it takes deletion vectors that are
+in use for garbage, and in the other it forgets what a checkpoint has forgotten. So the log is read
+here: which files and vectors the newest version names, and which were removed when.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from tidetable.core.errors import UserError
+from tidetable.delta.log import Log
+
+_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet$")
+_OTHER_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|parquet)$")
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_ELSEWHERE = re.compile(r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DELETED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as the storage lists it."""
+
+    path: str
+    bytes: int
+    written_at: datetime
+
+
+@dataclass
+class Named:
+    """The files that a log names: those in use, and when the others were removed."""
+
+    live: dict[str, str | None] = field(default_factory=dict)
+    """Data file -> its deletion vector's file."""
+
+    removed: dict[str, datetime] = field(default_factory=dict)
+    """File -> when a version last did without it; deletion vectors too."""
+
+    def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        """What one version did. A new deletion vector takes a file out and puts it back."""
+        actions = list(actions)
+        for action in actions:
+            if action.get("remove"):
+                self._remove(action["remove"])
+        for action in actions:
+            if action.get("add"):
+                self.live[_own(action["add"]["path"])] = _vector(action["add"])
+
+    def _remove(self, removed: Mapping[str, Any]) -> None:
+        path, vector = _own(removed["path"]), _vector(removed)
+        when = _moment(removed.get("deletionTimestamp"))
+        if self.live.get(path) == vector:
+            self.live.pop(path, None)
+        for one in (path, vector):
+            if one is not None:
+                self.removed[one] = max(when, self.removed.get(one, when))
+
+    @property
+    def in_use(self) -> set[str]:
+        return {*self.live, *(vector for vector in self.live.values() if vector is not None)}
+
+
+def garbage(log: Log, removed_before: datetime, unnamed_before: datetime) -> Iterator[StoredFile]:
+    """Files that may go: removed before the one time, or named by no version and written before
+    the other: left by a writer that never got to its commit, or forgotten by the log.
+    """
+    named = named_files(log)
+    in_use = named.in_use
+    stored = {file.path: file for file in stored_files(log.storage)}
+    for path, file in stored.items():
+        of = _checked_file(path)
+        if of is not None:
+            if of not in stored and file.written_at < unnamed_before:
+                yield file
+            continue
+        if path in in_use:
+            continue
+        removed_at = named.removed.get(path)
+        limit = unnamed_before if removed_at is None else removed_before
+        if (file.written_at if removed_at is None else removed_at) < limit:
+            yield file
+            checksum = stored.get(_checksum(path))
+            if checksum is not None:
+                yield checksum
+
+
+def delete(storage: pafs.FileSystem, files: Iterable[StoredFile]) -> None:
+    """Deletes the files; one that is gone already does not matter."""
+
+    def delete_one(file: StoredFile) -> None:
+        with suppress(FileNotFoundError):
+            storage.delete_file(file.path)
+
+    with ThreadPoolExecutor(_DELETED_AT_ONCE) as pool:
+        for _ in pool.map(delete_one, files):
+            pass
+
+
+def stored_files(storage: pafs.FileSystem) -> Iterator[StoredFile]:
+    """The files below the table, but for folders that readers pass over (_delta_log and such)."""
+    for found in storage.get_file_info(pafs.FileSelector("", recursive=True)):
+        if found.type != pafs.FileType.File:
+            continue
+        path = found.path.lstrip("/")
+        *folders, _ = path.split("/")
+        # A partition column may begin with _, as ours do.
+        if any(one.startswith(("_", ".")) and "=" not in one for one in folders):
+            continue
+        yield StoredFile(path, found.size, found.mtime.astimezone(UTC))
+
+
+def named_files(log: Log) -> Named:
+    """What the log says as of its version, from the newest checkpoint on."""
+    named = Named()
+    start = 0
+    checkpoint = newest_checkpoint(log)
+    if checkpoint is not None:
+        start, parts = checkpoint[0] + 1, checkpoint[1]
+        for part in parts:
+            with log.storage.open_input_file(f"_delta_log/{part}") as file:
+                table = pq.read_table(file, columns=["add", "remove"])
+            for batch in table.to_batches(max_chunksize=10_000):
+                named.apply(batch.to_pylist())
+    for version in range(start, log.version + 1):
+        named.apply(log.actions(version))
+    return named
+
+
+def last_checkpoint(log: Log) -> int | None:
+    """The version of the last checkpoint, as the log's own pointer says: no listing."""
+    try:
+        with log.storage.open_input_file("_delta_log/_last_checkpoint") as file:
+            return int(json.loads(file.read().decode())["version"])
+    except FileNotFoundError:
+        return None
+
+
+def newest_checkpoint(log: Log) -> tuple[int, list[str]] | None:
+    """The version of the newest checkpoint and the names of its files."""
+    listed = log.storage.get_file_info(pafs.FileSelector("_delta_log"))
+    names = [found.path.rsplit("/", 1)[-1] for found in listed]
+    whole: dict[int, list[str]] = {}
+    for name in sorted(names):
+        if found := _CHECKPOINT.match(name):
+            whole.setdefault(int(found[1]), []).append(name)
+        elif found := _OTHER_CHECKPOINT.match(name):
+            raise UserError(
+                f"{log.path} has checkpoints of the new kind ({name}), which Tidetable does not "
+                "read. Clean it up with Spark: VACUUM."
+            )
+    for version in sorted(whole, reverse=True):
+        parts = whole[version]
+        wanted = _CHECKPOINT.match(parts[0])
+        assert wanted is not None
+        number = 1 if wanted[3] is None else int(wanted[3])
+        if version <= log.version and len(parts) >= number:
+            return version, parts
+    return None
+
+
+# -- names and times -------------------------------------------------------------------------------
+
+
+def _own(path: str) -> str:
+    """The path below the table."""
+    if _ELSEWHERE.match(path):
+        raise UserError(
+            f"The log names a file by its full path, {path}: the table is a clone, which Tidetable "
+            "does not clean up. Do it with Spark: VACUUM."
+        )
+    return unquote(path)
+
+
+def _vector(action: Mapping[str, Any]) -> str | None:
+    """The file that holds an action's deletion vector, below the table; None if there is none."""
+    vector = action.get("deletionVector")
+    if not vector or vector["storageType"] == "i":
+        return None  # there is none, or it is in the log itself
+    text = vector["pathOrInlineDv"]
+    if vector["storageType"] == "p":
+        return _own(text)
+    folder, name = text[:-20], f"deletion_vector_{_uuid(text[-20:])}.bin"
+    return f"{folder}/{name}" if folder else name
+
+
+def _uuid(text: str) -> uuid.UUID:
+    """The 16 bytes that Delta writes as 20 characters of base 85, in the alphabet of ZeroMQ."""
+    numbers = []
+    for start in range(0, 20, 5):
+        number = 0
+        for character in text[start : start + 5]:
+            number = number * 85 + _Z85.index(character)
+        numbers.append(number.to_bytes(4, "big"))
+    return uuid.UUID(bytes=b"".join(numbers))
+
+
+def _moment(milliseconds: int | None) -> datetime:
+    """Of a removal without a time nobody knows that it is recent."""
+    return _EPOCH if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _checksum(path: str) -> str:
+    """Where Hadoop keeps the checksum of a local file."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc" if folder else f".{name}.crc"
+
+
+def _checked_file(path: str) -> str | None:
+    """The file that this is the checksum of, or None."""
+    folder, _, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(".crc")):
+        return None
+    name = name[1:-4]
+    return f"{folder}/{name}" if folder else name

@@ -1,0 +1,188 @@
+"""Maintenance: checkpoints, files that no version needs any longer, the table of updates.
+
+No JVM. Spark makes a checkpoint with every tenth commit and cleans the log up then; what it does
+not do is delete files. What may be deleted:
+
+- a file that an update removed, once that is longer ago than `keep_versions_for`, and an hour;
+- a file that no version names, left by an update that did not get to its commit, once it is older
+  than `keep_versions_for`, and a day: until then its writer may still be at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from deltalake.exceptions import CommitFailedError
+
+from tidetable.core.config import Index, format_duration
+from tidetable.delta.garbage import (
+    StoredFile,
+    delete,
+    garbage,
+    last_checkpoint,
+    named_files,
+)
+from tidetable.delta.log import Log, open_log
+from tidetable.delta.place import quarantine_path, updates_path
+from tidetable.delta.table import IndexTable
+from tidetable.delta.updates import FILES_MAX, Updates
+
+READERS_MIN = timedelta(hours=1)
+"""So long a reader may hold on to a version, however little `keep_versions_for` says."""
+
+WRITERS_MIN = timedelta(hours=24)
+"""So long a writer may take from its first file to its commit."""
+
+COMMITS_MAX = 30
+"""More commits than this since the last checkpoint make every reader of the log slow."""
+
+PATHS_SHOWN = 20
+_MARK = "maintained"
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What may be deleted, or was."""
+
+    files: int
+    bytes: int
+    paths: list[str]
+    """Some of them, with their tables' names."""
+
+    retention: str
+    """The rule, in words."""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def retention(index: Index) -> timedelta:
+    """How long a file stays after a version did without it."""
+    return max(index.keep_versions_for, READERS_MIN)
+
+
+def due(index: Index, slot: int) -> list[str]:
+    """Why maintenance is due at this slot; empty if it is not. The clock has no part in it."""
+    reasons = []
+    updates = Updates(index)
+    every = max(1, ceil(retention(index) / index.update_every))
+    last = updates.mark(_MARK)
+    since = abs(slot - (0 if last is None else last))  # less after a replay
+    if since >= every:
+        reasons.append(f"{since} updates since the last maintenance; it is due after {every}")
+    for log in _logs(index):
+        commits = _commits_since_checkpoint(log)
+        if commits > COMMITS_MAX:
+            reasons.append(f"{commits} commits of {_name(log)} since its last checkpoint")
+    files = updates.files
+    if files > FILES_MAX:
+        reasons.append(f"{files} files in the table of updates")
+    return reasons
+
+
+def maintain(index: Index, *, force: bool = False, now: datetime | None = None) -> dict[str, Any]:
+    """Does what is due (with `force` all of it) and says what was done."""
+    state = IndexTable(index).required_state()
+    reasons = due(index, state.slot)
+    done: dict[str, Any] = {"index": index.name, "slot": state.slot, "due": reasons}
+    if not reasons and not force:
+        return done | {"done": False}
+    updates = Updates(index)
+    # First: the files that it replaces are no longer anybody's in a while.
+    with suppress(CommitFailedError):  # an update came between; the next maintenance does it
+        done |= {f"updates_{name}": number for name, number in updates.tidy(merge_above=1).items()}
+    done["checkpoints"] = [_name(log) for log in _logs(index) if _checkpointed(log, force)]
+    gone = purge(index, now)
+    done |= {"deleted_files": gone.files, "deleted_bytes": gone.bytes, "retention": gone.retention}
+    with suppress(CommitFailedError):
+        updates.set_mark(_MARK, state.slot)
+    return done | {"done": True}
+
+
+def outstanding(index: Index) -> dict[str, Any]:
+    """What a maintenance would be due for and could delete; nothing is done."""
+    slot = IndexTable(index).required_state().slot
+    files = purgeable(index)
+    return {
+        "index": index.name,
+        "slot": slot,
+        "due": due(index, slot),
+        "deletable_files": files.files,
+        "deletable_bytes": files.bytes,
+        "done": False,
+    }
+
+
+def purgeable(index: Index, now: datetime | None = None) -> Purge:
+    """What `purge` would delete."""
+    IndexTable(index).required_state()  # a table that something else has changed needs its past
+    found = [(log, file) for log in _logs(index) for file in _garbage(index, log, now)]
+    return _told(index, found)
+
+
+def purge(index: Index, now: datetime | None = None) -> Purge:
+    """Deletes what no version that is kept needs."""
+    IndexTable(index).required_state()
+    found = []
+    for log in _logs(index):
+        files = list(_garbage(index, log, now))
+        # A replay may have put an old version back meanwhile.
+        latest = open_log(log.path)
+        if latest is not None and latest.version != log.version:
+            in_use = named_files(latest).in_use
+            files = [file for file in files if file.path not in in_use]
+        delete(log.storage, files)
+        found += [(log, file) for file in files]
+    return _told(index, found)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _garbage(index: Index, log: Log, now: datetime | None) -> Iterator[StoredFile]:
+    # Files age by the clock: that is what is promised to readers.
+    at = datetime.now(UTC) if now is None else now
+    kept = retention(index)
+    return garbage(log, at - kept, at - max(kept, WRITERS_MIN))
+
+
+def _told(index: Index, found: list[tuple[Log, StoredFile]]) -> Purge:
+    kept = retention(index)
+    unnamed = max(kept, WRITERS_MIN)
+    return Purge(
+        files=len(found),
+        bytes=sum(file.bytes for _, file in found),
+        paths=[f"{_name(log)}/{file.path}" for log, file in found[:PATHS_SHOWN]],
+        retention=(
+            f"files stay for {format_duration(kept)} after they were replaced; "
+            f"files that no version names for {format_duration(unnamed)}"
+        ),
+    )
+
+
+def _logs(index: Index) -> list[Log]:
+    """The logs of the index's table and of those beside it, as far as they are there."""
+    paths = (index.table, quarantine_path(index), updates_path(index))
+    return [log for path in paths if (log := open_log(path)) is not None]
+
+
+def _name(log: Log) -> str:
+    return log.path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _commits_since_checkpoint(log: Log) -> int:
+    last = last_checkpoint(log)
+    return log.version - (-1 if last is None else last)
+
+
+def _checkpointed(log: Log, force: bool) -> bool:
+    commits = _commits_since_checkpoint(log)
+    if commits > COMMITS_MAX or (force and commits):
+        log.table.create_checkpoint()
+        return True
+    return False

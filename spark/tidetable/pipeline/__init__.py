@@ -1,0 +1,1 @@
+"""The pipeline: Airflow runs the updates of every index (DAGs, tasks, services)."""

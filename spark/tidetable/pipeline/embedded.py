@@ -1,0 +1,80 @@
+"""Airflow and Spark on this machine, with nothing to install: `make run`.
+
+SQLite, tasks as local processes, and one Spark Connect server that all updates share. Prepares the
+sample, lets the indexes catch up, says where to look, and runs until Ctrl-C. With --once it ends
+when every index that has an `end` stands there. What was done stays: a later start goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tidetable.core.errors import UserError
+from tidetable.delta.session import connect_server_command, connect_server_environment
+from tidetable.pipeline.catalog import project_root
+from tidetable.pipeline.home import ADDRESS, Airflow, own_environment
+from tidetable.pipeline.running import Options, Pipeline, main, options_of
+from tidetable.pipeline.services import Service, free_port, listens
+
+HOME = Path(".airflow")
+PORT = 8080
+
+
+def connections(connect_port: int) -> dict[str, dict[str, object]]:
+    """To Spark on this machine, for both engines."""
+    return {
+        "spark_default": {
+            "conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"},
+        },
+        "spark_connect_default": {
+            "conn_type": "spark_connect", "host": f"sc://{ADDRESS}", "port": connect_port,
+        },
+    }  # fmt: skip
+
+
+def spark_connect(project: Path, port: int) -> Service:
+    """One JVM for all updates: starting one for each would take most of their time."""
+    return Service(
+        "spark-connect",
+        connect_server_command(project, port),
+        {**own_environment(project), **connect_server_environment()},
+        cwd=project,
+        ready=lambda: listens(port),
+        stage=1,
+        stop_within_s=8,
+    )
+
+
+def embedded(options: Options) -> Pipeline:
+    """What `make run` runs."""
+    project = project_root()
+    connect_port = free_port(15002)
+    airflow = Airflow(
+        home=project / HOME,
+        project=project,
+        port=chosen_port(options),
+        connections=connections(connect_port),
+    )
+    return Pipeline(
+        name="run",
+        airflow=airflow,
+        first=[spark_connect(project, connect_port)],
+        warning=(
+            "Nobody has to log in, so it listens on 127.0.0.1 only: everybody on this machine "
+            "may use it."
+        ),
+    )
+
+
+def chosen_port(options: Options) -> int:
+    """The one asked for, which must be free; otherwise 8080, or any."""
+    if options.port is None:
+        return free_port(PORT)
+    if free_port(options.port) != options.port:
+        raise UserError(f"Port {options.port} is taken. Choose another with PORT=N, or none.")
+    return options.port
+
+
+if __name__ == "__main__":
+    sys.exit(main(embedded, options_of("tidetable.pipeline.embedded", __doc__ or "", None)))

@@ -1,0 +1,169 @@
+"""One verb of the command line, run on Spark by an Airflow task.
+
+`engine: submit` submits it as an application of its own to whatever master the connection names;
+`engine: connect` runs the same entry point as a client of a Spark Connect server, which saves the
+start of a JVM. What it did is read from the table of updates, so it does not matter where the
+driver ran.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tidetable.core.config import Engine, Index
+from tidetable.pipeline.catalog import load_entry, project_root
+from tidetable.pipeline.links import PageLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_JOBS = Path(__file__).resolve().parents[2] / "jobs"
+_USER_ERROR = 2
+"""The exit status that says: the same call fails again until somebody changes something."""
+
+
+class SparkJob(SparkSubmitOperator):
+    """Runs `spark/jobs/VERB.py INDEX ARGUMENTS` and returns the updates that it made.
+
+    Several arguments may come from one template: an empty one is left out, so that a form's empty
+    field is no argument.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "index_name",
+        "arguments",
+    )
+    template_fields_renderers = {"arguments": "json"}  # noqa: RUF012 - as Airflow declares it
+    operator_extra_links = (PageLink(),)
+    ui_color = "#d6eef0"
+
+    def __init__(
+        self, *, verb: str, index_name: str, arguments: Sequence[str] = (), **kwargs: Any
+    ) -> None:
+        super().__init__(name=f"tidetable {verb}", **kwargs)
+        self.verb = verb
+        self.index_name = index_name
+        self.arguments = list(arguments)
+        self._child: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:  # type: ignore[override]
+        """Runs the job on the engine that the index asks for."""
+        index = load_entry(self.index_name)
+        root = project_root()
+        job = _JOBS / f"{self.verb}.py"
+        arguments = [index.name, *(one for one in self.arguments if one)]
+        before = _version(index)
+        if index.engine is Engine.CONNECT:
+            self._connect(index, root, [str(job), *arguments])
+        else:
+            self._submit(index, root, job, arguments, context)
+        done = _updates_since(index, before)
+        if not done:
+            self.log.info("Nothing was to be done.")
+        for update in done:
+            self._tell(update)
+        return done
+
+    # -- engines -----------------------------------------------------------------------------------
+
+    def _submit(
+        self, index: Index, root: Path, job: Path, arguments: list[str], context: Context
+    ) -> None:
+        from tidetable.delta.jvm import find_java
+        from tidetable.delta.session import submit_conf
+
+        # A connection that is missing is an error here; the operator would fall back to YARN.
+        self._conn_id = index.connection or "spark_default"
+        connection = BaseHook.get_connection(self._conn_id)
+        mode = str(connection.extra_dejson.get("deploy-mode", "client"))
+        conf = submit_conf(root, master=connection.host or "", deploy_mode=mode)
+        self.application = str(job)
+        self.application_args = [*arguments, "--json"]
+        self.conf = conf
+        self.env_vars = {"TIDETABLE_HOME": str(root)}
+        find_java()
+        _find_spark_submit()
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            if f"Error code is: {_USER_ERROR}." in str(error):
+                raise AirflowFailException(
+                    f"tidetable {self.verb} says that a retry cannot help; the log above says why."
+                ) from error
+            raise
+
+    def _connect(self, index: Index, root: Path, command: list[str]) -> None:
+        url = SparkConnectHook(index.connection or "spark_connect_default").get_connection_url()
+        self.log.info("on the Spark Connect server %s", url.split(";")[0])
+        environment = {**os.environ, "SPARK_REMOTE": url, "TIDETABLE_HOME": str(root)}
+        self._child = subprocess.Popen(
+            [sys.executable, *command, "--json"],
+            env=environment,
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self.log.info(line.rstrip())
+        status = self._child.wait()
+        if status == _USER_ERROR:
+            raise AirflowFailException(
+                f"tidetable {self.verb} says that a retry cannot help; the log above says why."
+            )
+        if status:
+            raise AirflowException(f"tidetable {self.verb} ended with exit status {status}.")
+
+    def on_kill(self) -> None:
+        """Ends the client as well; what it had not committed has not happened."""
+        if self._child is not None and self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGTERM)
+        if self._hook is not None:
+            super().on_kill()
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def _tell(self, update: dict[str, Any]) -> None:
+        self.log.info(
+            "slot %(slot)s (%(kind)s, version %(version)s): %(inserted)s inserted, %(expired)s "
+            "expired, %(dead_on_arrival)s dead on arrival, %(quarantined)s quarantined, %(live)s "
+            "live; %(rewritten_rows)s rows rewritten, %(written_bytes)s bytes written",
+            update,
+        )
+        for touch in update["touched"]:
+            self.log.info("  cell (%(g)s,%(e)s): %(action)s (%(why)s)", touch)
+
+
+def _find_spark_submit() -> None:
+    """The one of this environment if there is no other: it is looked for on the PATH only."""
+    if shutil.which("spark-submit") is None:
+        own = str(Path(sys.executable).parent)
+        os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), own])
+
+
+def _version(index: Index) -> int:
+    from tidetable.delta.table import IndexTable
+
+    log = IndexTable(index).log()
+    return -1 if log is None else log.version
+
+
+def _updates_since(index: Index, version: int) -> list[dict[str, Any]]:
+    from tidetable.delta.updates import Updates
+
+    return [row.as_json() for row in Updates(index).last(200) if row.version > version]

@@ -1,0 +1,271 @@
+"""The tasks of an index's DAG that need no JVM: plan, validate, maintain, probe.
+
+They are thin: what they call is in tidetable.delta and tidetable.quality and serves the command
+line as well. Everything heavy is imported when a task runs, never while a DAG is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
+
+from tidetable.core.config import format_time, parse_time
+from tidetable.core.errors import TidetableError
+from tidetable.pipeline.catalog import load_entry, project_root
+from tidetable.pipeline.links import PageLink, ReportsLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidetable.core.config import Index
+    from tidetable.quality import Outcome
+
+LOOK_AGAIN = timedelta(seconds=30)
+"""So often a run that was stopped by a failed validation looks whether the table was mended."""
+
+
+class IndexTask(BaseOperator):
+    """A task about one index."""
+
+    template_fields: Sequence[str] = ("index_name",)
+    operator_extra_links: Collection[BaseOperatorLink] = (PageLink(),)
+    ui_color = "#e8f4ea"
+
+    def __init__(self, *, index_name: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.index_name = index_name
+
+    def index(self) -> Index:
+        """As its file is now; a mistake in it fails the task at once, with file and line."""
+        try:
+            return load_entry(self.index_name)
+        except TidetableError as error:
+            raise AirflowFailException(str(error)) from None
+
+
+class PlanUpdate(IndexTask):
+    """Which slot is due, what is missing, which cells will be touched and why.
+
+    Waits for the source's grace, and for somebody to mend a table that the last validation has
+    found wrong: an update on top of it would only bury the fault.
+    """
+
+    template_fields = ("index_name", "until")
+
+    def __init__(self, *, until: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.until = until
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tidetable.delta.table import DamagedTable
+        from tidetable.pipeline.preparation import prepare
+
+        index = self.index()
+        until = until_of(context, self.until)
+        self._wait_for_grace(index, until)
+        self._wait_until_mended(index)
+        try:
+            found = prepare(index, until)
+        except DamagedTable as error:
+            # The report says in detail what is wrong, and makes the next runs wait. There can be
+            # none if the log has no note left.
+            with suppress(TidetableError):
+                check(index, None, context)
+            raise AirflowFailException(str(error)) from None
+        except TidetableError as error:
+            if error.retry_can_help:
+                raise
+            raise AirflowFailException(str(error)) from None
+        for sentence in found.sentences():
+            self.log.info(sentence)
+        return found.as_json()
+
+    def _wait_for_grace(self, index: Index, until: datetime) -> None:
+        if not index.source.grace:
+            return
+        ready = min(until, index.end or until) + index.source.grace
+        if datetime.now(UTC) < ready:
+            self.log.info("The source is complete at %s: waiting.", format_time(ready))
+            raise AirflowRescheduleException(ready)
+
+    def _wait_until_mended(self, index: Index) -> None:
+        from tidetable.delta.table import IndexTable
+        from tidetable.quality import latest, reports_home
+
+        last = latest(reports_home(project_root()), index.name)
+        log = IndexTable(index).log()
+        if last is None or last["success"] or log is None or last["version"] != log.rows_version:
+            return
+        self.log.warning(
+            "The validation of slot %s failed, and the table is still as it was then: %s. No "
+            "update before it is mended, for instance by the DAG tidetable_replay. Looking again "
+            "in %s s.",
+            last["slot"],
+            "; ".join(str(finding) for finding in last["failed"]),
+            int(LOOK_AGAIN.total_seconds()),
+        )
+        raise AirflowRescheduleException(datetime.now(UTC) + LOOK_AGAIN)
+
+
+class Validate(IndexTask):
+    """The quality report: fails if the table is not what it must be, and so stops what follows.
+
+    If all is well the index's asset is updated, with the figures of the last update.
+    """
+
+    template_fields = ("index_name", "until")
+    operator_extra_links = (PageLink(), ReportsLink())
+
+    def __init__(self, *, until: str = "", due: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.until = until
+        self.due = due
+        """Whether the table has to stand at the slot of this run's interval, or anywhere."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tidetable.delta.updates import Updates
+        from tidetable.pipeline.metrics import emit
+        from tidetable.pipeline.preparation import slot_due
+
+        index = self.index()
+        due = slot_due(index, until_of(context, self.until)) if self.due else None
+        outcome = check(index, due, context)
+        for finding in outcome.warnings:
+            self.log.warning("%s: %s", finding.name, finding.sentence)
+        for finding in outcome.failed:
+            self.log.error("%s: %s", finding.name, finding.sentence)
+        if not outcome.success:
+            raise AirflowFailException(
+                f"{len(outcome.failed)} of {outcome.checked} checks failed, no further update "
+                f"until the table is mended: {'; '.join(one.sentence for one in outcome.failed)}"
+            )
+        self.log.info("All %s checks hold; slot %s.", outcome.checked, outcome.slot)
+        last = Updates(index).last(1)
+        figures = {"slot": outcome.slot, **(last[0].figures() if last else {})}
+        emit(index.name, figures)
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra.update(figures)
+        return {
+            "success": True,
+            "slot": outcome.slot,
+            "checked": outcome.checked,
+            "warnings": [finding.sentence for finding in outcome.warnings],
+            "figures": figures,
+        }
+
+
+class Maintain(IndexTask):
+    """Checkpoint, VACUUM, clean-up: only when due, otherwise skipped."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tidetable.delta.maintain import due, maintain
+        from tidetable.delta.table import IndexTable
+
+        index = self.index()
+        state = IndexTable(index).required_state()
+        reasons = due(index, state.slot)
+        if not reasons:
+            raise AirflowSkipException("Nothing is due.")
+        for reason in reasons:
+            self.log.info("due: %s", reason)
+        done = maintain(index)
+        self.log.info("done: %s", done)
+        return {"due": reasons, **done}
+
+
+class Probe(IndexTask):
+    """The live rows of a key, in the log and in the result."""
+
+    template_fields = ("index_name", "key", "alive_at")
+
+    def __init__(self, *, key: str, alive_at: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.key = key
+        self.alive_at = alive_at
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tidetable.pipeline.probing import probe
+
+        try:
+            when = parse_time(self.alive_at) if self.alive_at else None
+        except ValueError as error:
+            raise AirflowFailException(f"alive_at: {error}") from None
+        try:
+            found = probe(self.index(), self.key, when)
+        except TidetableError as error:
+            raise AirflowFailException(str(error)) from None
+        names = [column["name"] for column in found["columns"]]
+        rows = [dict(zip(names, values, strict=True)) for values in found["rows"]]
+        more = " (there are more)" if found["cut"] else ""
+        told = "1 live row" if len(rows) == 1 else f"{len(rows)} live rows"
+        self.log.info(
+            "%s: %s%s as of %s (slot %s)", self.key, told, more, found["as_of"], found["slot"]
+        )
+        for row in rows:
+            self.log.info(", ".join(f"{name} = {value}" for name, value in row.items()))
+        return {name: found[name] for name in ("key", "slot", "as_of", "cut")} | {"rows": rows}
+
+
+class Purge(IndexTask):
+    """What VACUUM would delete; deleted only if `delete` says so."""
+
+    template_fields = ("index_name", "delete")
+
+    def __init__(self, *, delete: str | bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.delete = delete
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from tidetable.delta.maintain import purge, purgeable
+        from tidetable.show import human_bytes
+
+        index = self.index()
+        found = purgeable(index)
+        self.log.info(
+            "%s files, %s, are in no version that is kept (%s).",
+            found.files, human_bytes(found.bytes), found.retention,
+        )  # fmt: skip
+        for path in found.paths:
+            self.log.info("  %s", path)
+        wanted = self.delete is True or str(self.delete).lower() == "true"
+        if not wanted:
+            self.log.info("Nothing was deleted: tick `delete` to delete them.")
+            return {"files": found.files, "bytes": found.bytes, "deleted": False}
+        gone = purge(index)
+        self.log.info("%s files deleted, %s.", gone.files, human_bytes(gone.bytes))
+        return {"files": gone.files, "bytes": gone.bytes, "deleted": True}
+
+
+# -- what they share -----------------------------------------------------------------------------
+
+
+def until_of(context: Context, given: str = "") -> datetime:
+    """The time up to which a run goes: what a form says, else the end of its data interval.
+
+    A run by hand without a logical date has no interval: then the time for which it was asked.
+    """
+    if given:
+        try:
+            return parse_time(given)
+        except ValueError as error:
+            raise AirflowFailException(f"until: {error}") from None
+    end = context.get("data_interval_end") or context["dag_run"].run_after
+    assert end is not None
+    return datetime.fromtimestamp(end.timestamp(), UTC)
+
+
+def check(index: Index, due: int | None, context: Context) -> Outcome:
+    """The quality report of this run."""
+    from tidetable.quality import reports_home, validate
+
+    run = context["dag_run"].run_id
+    return validate(index, due_slot=due, reports=reports_home(project_root()), run_name=run)

@@ -1,0 +1,97 @@
+"""What a validation found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tidetable.core.errors import TidetableError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check that did not hold."""
+
+    name: str
+    """Of the check; the same in every report."""
+
+    sentence: str
+    """What must hold and what was found instead, for people."""
+
+    observed: str
+    """Only what was found."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one validation of one index."""
+
+    index: str
+    slot: int
+    success: bool
+    """Whether all checks hold that are more than a warning."""
+
+    failed: list[Finding]
+    warnings: list[Finding]
+    checked: int
+    """How many expectations the suite has; those that had nothing to look at are among them."""
+
+    report: Path
+    """The page of this validation."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    """What the checks looked at, apart from the single cells."""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"report": str(self.report)}
+
+    def require(self) -> Outcome:
+        """Itself; raises QualityFailed if it is no success."""
+        if not self.success:
+            raise QualityFailed(self)
+        return self
+
+
+class QualityFailed(TidetableError):
+    """The table is not what it must be. A retry finds the same: somebody has to mend it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.findings = list(outcome.failed)
+        number = len(self.findings)
+        what = " ".join(finding.sentence for finding in self.findings)
+        names = {finding.name for finding in self.findings}
+        super().__init__(
+            f"{number} of {outcome.checked} checks of {outcome.index!r} failed at slot "
+            f"{outcome.slot}. {what} {advice(outcome.index, outcome.slot, names)} "
+            f"The report is {outcome.report}."
+        )
+
+
+def advice(index: str, slot: int, failed: Collection[str]) -> str:
+    """What to do about the checks that failed."""
+    wrong = set(failed) - {"fresh", "bad_rows", "balance", "files"}
+    if wrong and slot < 1:
+        return (
+            "The table is wrong from its first load on: remove it, and the next update makes it "
+            "anew."
+        )
+    if wrong:
+        return (
+            f"The table is wrong. Mend it before the next update: tidetable replay {index} "
+            f"--from {slot} restores the slot before and goes again (or from the first slot whose "
+            "report failed)."
+        )
+    hints = {
+        "fresh": f"Run tidetable update {index} to bring it up to date.",
+        "bad_rows": "Correct the source, or raise quality.bad_rows_max in the YAML.",
+        "balance": "Choose another scheme for this stream, raise quality.imbalance_max, or let it "
+        "only warn (quality.on_failure: warn).",
+        "files": f"Merge them: tidetable rebuild {index}, or raise quality.files_per_cell_max.",
+    }
+    return " ".join(hint for name, hint in hints.items() if name in failed)

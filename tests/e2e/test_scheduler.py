@@ -1,0 +1,64 @@
+"""A real scheduler runs the indexes: caught up, stopped by a wrong table, mended, going on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.e2e.conftest import MENDED_UNTIL, Running
+from tests.steady import LAST, expected
+from tests.workspace import at, read_table
+from tidetable.delta.log import open_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
+
+
+def test_eight_intervals_are_caught_up_and_the_table_equals_the_oracles(running: Running) -> None:
+    def done() -> bool:
+        states = list(running.runs("tidetable__things").values())
+        assert "failed" not in states, running.task_states()
+        return states.count("success") == LAST
+
+    running.wait("all runs of things", done)
+    assert running.project.ids() == expected(LAST)
+    log = open_log(str(running.project.table))
+    assert log is not None
+    assert [note.slot for _, note in log.notes()] == list(range(LAST, -1, -1))
+    found = running.get("assets/events?limit=100&order_by=-timestamp")["asset_events"]
+    told = [one["extra"] for one in found if one["source_dag_id"] == "tidetable__things"]
+    assert [one["slot"] for one in told] == list(range(LAST, 0, -1))
+    assert told[0]["live"] == len(expected(LAST))
+
+
+def test_a_wrong_table_stops_the_schedule_and_a_replay_lets_it_go_on(running: Running) -> None:
+    dag_id = "tidetable__mended"
+
+    def ids() -> list[int]:
+        return sorted(one["id"] for one in read_table(running.index("mended").table))
+
+    def successes() -> int:
+        return list(running.runs(dag_id).values()).count("success")
+
+    running.wait("the first runs of mended", lambda: successes() == MENDED_UNTIL)
+    assert ids() == expected(MENDED_UNTIL)
+    # A row is lost, and two more slots become due.
+    DeltaTable(running.index("mended").table).delete(f"id = {expected(MENDED_UNTIL)[0]}")
+    damaged = ids()
+    yaml = running.project.indexes / "mended.yaml"
+    yaml.write_text(re.sub(r"(?m)^end:.*", f"end: '{at(MENDED_UNTIL + 2).isoformat()}'",
+                           yaml.read_text()))  # fmt: skip
+
+    def waiting() -> bool:
+        states = [running.tasks(dag_id, run_id) for run_id in running.runs(dag_id)]
+        plans = [one.get("plan") for one in states]
+        return "failed" in plans and "up_for_reschedule" in plans
+
+    running.wait("one run that failed and one that waits", waiting)
+    assert ids() == damaged
+
+    run_id = running.trigger("tidetable_replay", index="mended", from_slot=MENDED_UNTIL)
+    running.wait("the replay", lambda: running.runs("tidetable_replay")[run_id] == "success")
+    running.wait("the run that waited", lambda: successes() == MENDED_UNTIL + 1)
+    assert ids() == expected(MENDED_UNTIL + 2)
