@@ -269,6 +269,7 @@ def test_hadoop_aws_is_of_the_version_that_spark_brings() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", found)
 
 
+@pytest.mark.slow  # imports Airflow
 def test_settings_are_ones_that_airflow_has() -> None:
     """A misspelled name would be ignored without a word."""
     from airflow.configuration import conf

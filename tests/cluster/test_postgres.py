@@ -13,7 +13,7 @@ import pytest
 from tidetable.pipeline.postgres import DATABASE, NoPostgres, Postgres, find_programs
 from tidetable.pipeline.services import Services, free_port, listens
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
