@@ -87,7 +87,7 @@ class Running:
         return "\n".join(lines)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Airflow with two indexes that it has begun to catch up."""
     folder: Path = tmp_path_factory.mktemp("project")
