@@ -102,6 +102,7 @@ class SchemeName(StrEnum):
     REBUILD = "rebuild"
     NO_REBUILD = "no_rebuild"
     SWEEP = "sweep"
+    TIERS = "tiers"
 
 
 class PlacementName(StrEnum):
@@ -663,11 +664,19 @@ def simulate(
         int | None, typer.Option(metavar="E", help="Parts by expiration.")
     ] = None,
     placement: Annotated[PlacementName, typer.Option()] = PlacementName.ROUND_ROBIN,
-    groups: Annotated[int | None, typer.Option(metavar="E", help="Groups of Sweep.")] = None,
+    groups: Annotated[
+        int | None, typer.Option(metavar="E", help="Groups of Sweep or Tiers.")
+    ] = None,
     every: Annotated[int, typer.Option(metavar="M", help="Sweep every M-th time.")] = 1,
     deletion_vectors: Annotated[
         bool, typer.Option("--deletion-vectors/--no-deletion-vectors", help="For Sweep.")
     ] = True,
+    merge_log: Annotated[
+        int, typer.Option(metavar="C", help="Merge Sweep's log every C updates; 0 is never.", min=0)
+    ] = 0,
+    fan_in: Annotated[
+        int | None, typer.Option(metavar="T", help="Runs that Tiers merges at a time.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a scheme would write and keep, in the model of the papers' Theorem 1.
@@ -677,14 +686,18 @@ def simulate(
     """
     from tidetable import show
     from tidetable.core.placement import Placement
-    from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+    from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
     from tidetable.core.simulate import simulate as run
 
     chosen: Scheme
     if scheme is SchemeName.SWEEP:
         if groups is None:
             raise UserError("sweep needs --groups E.")
-        chosen = Sweep(period, groups, every, deletion_vectors)
+        chosen = Sweep(period, groups, every, deletion_vectors, merge_log)
+    elif scheme is SchemeName.TIERS:
+        if groups is None or fan_in is None:
+            raise UserError("tiers needs --groups E and --fan-in T.")
+        chosen = Tiers(period, groups, fan_in)
     else:
         if insertion is None or expiration is None:
             raise UserError(f"{scheme.value} needs --insertion G and --expiration E.")

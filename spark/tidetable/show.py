@@ -246,8 +246,9 @@ def cells_picture(cells: Mapping[Cell, CellState]) -> RenderableType:
 def cells_legend(cells: Mapping[Cell, CellState]) -> Text:
     """How to read the picture, in a line."""
     parts = ["e: expiration part"]
-    if len({cell.g for cell in cells if cell != LOG}) > 1:
-        parts.insert(0, "g: insertion part")
+    if len({cell.g for cell in cells if not cell.is_log}) > 1:
+        # Only Tiers has both a log and several lines.
+        parts.insert(0, "g: level" if LOG in cells else "g: insertion part")
     if LOG in cells:
         parts.append("log: of all parts")
     shades = "".join(_SHADES[1:])
@@ -257,13 +258,15 @@ def cells_legend(cells: Mapping[Cell, CellState]) -> Text:
 class _CellsPicture:
     def __init__(self, cells: Mapping[Cell, CellState]) -> None:
         self.cells = cells
-        grid = [cell for cell in cells if cell != LOG]
+        grid = [cell for cell in cells if not cell.is_log]
+        self.logs = [cell for cell in cells if cell.is_log]
         self.gs = sorted({cell.g for cell in grid})
         self.es = sorted({cell.e for cell in grid})
         self.most = max((state.rows for state in cells.values()), default=0)
         # Two characters of shade, a space, the number; a header above it has to fit as well.
         self.width = 3 + max(len(f"{self.most:,}"), len(f"e{max(self.es, default=0)}"))
-        self.margin = 2 + max(len("log"), len(f"g{max(self.gs, default=0)}"))
+        names = ["log", *map(str, self.logs), f"g{max(self.gs, default=0)}"]
+        self.margin = 2 + max(len(name) for name in names)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         natural = self.margin + len(self.es) * (2 + self.width)
@@ -278,9 +281,9 @@ class _CellsPicture:
                 yield from self._numbered(self.es[first : first + per_line])
         else:
             yield from self._shaded(max(1, options.max_width - self.margin - 2))
-        if LOG in self.cells:
-            state = self.cells[LOG]
-            line = self._label("log")
+        for log in self.logs:
+            state = self.cells[log]
+            line = self._label(str(log))
             line.append_text(self._block(state.rows))
             line.append(f"  in {state.files} {'file' if state.files == 1 else 'files'}", "dim")
             yield line
@@ -410,6 +413,7 @@ def short_label(label: str) -> str:
     """A scheme's label for a narrow table: what is usual is left out."""
     if label.startswith("Sweep"):
         usual = " without deletion vectors"
+        label = label.replace(", log merged every ", "/")
         return label.removesuffix(usual) if label.endswith(usual) else f"{label}+log"
     return label.removesuffix(" round-robin").replace("chronological", "chron.")
 

@@ -39,7 +39,7 @@ from tidetable.core.config import (
 from tidetable.core.config.schema import schema_text
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Placement
-from tidetable.core.schemes import NoRebuild, Rebuild, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Sweep, Tiers
 from tidetable.core.slot import Timeline
 
 GOOD = """\
@@ -219,6 +219,11 @@ def test_an_index_derives_its_period_timeline_and_scheme(project: Path) -> None:
             "{name: sweep, groups: 24, every: 2, deletion_vectors: true}",
             Sweep(24, 24, 2, deletion_vectors=True),
         ),
+        (
+            "{name: sweep, groups: 4, every: 2, deletion_vectors: true, merge_log: 3}",
+            Sweep(24, 4, 2, deletion_vectors=True, merge_log=3),
+        ),
+        ("{name: tiers, groups: 4, fan_in: 3}", Tiers(24, 4, 3)),
     ],
 )
 def test_each_scheme_is_built(project: Path, scheme: str, expected: object) -> None:
@@ -248,6 +253,18 @@ def test_the_fingerprint_holds_what_cannot_change_as_json(project: Path) -> None
         "scheme": {"name": "sweep", "groups": 8, "every": 1, "deletion_vectors": False},
     }
     assert fingerprint == json.loads(json.dumps(fingerprint))
+
+
+def test_the_fingerprint_of_a_table_of_before_merge_log_is_the_same_without_it(
+    project: Path,
+) -> None:
+    logged = "{name: sweep, groups: 4, every: 2, deletion_vectors: true, merge_log: %d}"
+    for merge_log, expected in [(0, {}), (3, {"merge_log": 3})]:
+        text = good_without("scheme", and_with=f"scheme: {logged % merge_log}")
+        scheme = load(project, text).layout_fingerprint["scheme"]
+        assert scheme == {
+            "name": "sweep", "groups": 4, "every": 2, "deletion_vectors": True, **expected,
+        }  # fmt: skip
 
 
 def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path) -> None:
@@ -394,7 +411,7 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "sweep, groups: 8",
             "swep, groups: 8",
             "12: scheme.name: 'swep' is not a scheme; "
-            "allowed are rebuild, no_rebuild, sweep; did you mean 'sweep'?",
+            "allowed are rebuild, no_rebuild, sweep, tiers; did you mean 'sweep'?",
         ),
         ("name: sweep, ", "", "12: scheme.name: is missing; write which scheme: rebuild, no_rebu"),
         ("{name: sweep, groups: 8}", "sweep", "12: scheme: 'sweep' is not a mapping; write a na"),
@@ -415,6 +432,34 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "groups: 8, every: 2",
             "12: scheme.every: 2 without deletion vectors would leave expired rows in the table; "
             "write every: 1, or deletion_vectors: true",
+        ),
+        (
+            "groups: 8",
+            "groups: 8, deletion_vectors: true, merge_log: 4",
+            "12: scheme.merge_log: the log is merged at updates that sweep no group, and with "
+            "every: 1 each one does; write every: 2 or more, or leave out merge_log",
+        ),
+        (
+            "groups: 8",
+            "groups: 8, every: 2, deletion_vectors: true, merge_log: 16",
+            "12: scheme.merge_log: after 16 updates (groups x every) a row has left the log "
+            "anyway; write less than 16, or leave out merge_log",
+        ),
+        (
+            "groups: 8",
+            "groups: 8, every: 2, deletion_vectors: true, merge_log: 1",
+            "12: scheme.merge_log: 1 would merge nothing; write 2 or more, or 0 for never",
+        ),
+        ("sweep, groups: 8", "tiers, groups: 8", "12: scheme.fan_in: is missing; write it"),
+        (
+            "sweep, groups: 8",
+            "tiers, groups: 8, fan_in: 1",
+            "12: scheme.fan_in: 1 is too small; write at least 2",
+        ),
+        (
+            "sweep, groups: 8",
+            "tiers, groups: 25, fan_in: 4",
+            "12: scheme.groups: 25 is more than the 24 updates in longest_lifetime",
         ),
         (
             "groups: 8",

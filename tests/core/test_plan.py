@@ -6,7 +6,7 @@ import pytest
 
 from tidetable.core.cell import LOG, Cell, CellState
 from tidetable.core.plan import Action, Plan
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 
 A, B, C = Cell(0, 0), Cell(0, 1), Cell(1, 0)
 REBUILD = Rebuild(8, 2, 2)
@@ -33,7 +33,7 @@ def test_an_update_of_an_empty_table_without_rows_touches_nothing() -> None:
     for scheme in (REBUILD, NO_REBUILD, SWEEP, SWEEP_LOG):
         plan = pruned(scheme, {}, {})
         assert not plan.touched
-        assert not plan.swept
+        assert not plan.moves
         assert (plan.first, plan.last) == (9, 9)
 
 
@@ -77,15 +77,14 @@ def test_a_sweep_that_can_merge_files_is_worth_its_while() -> None:
 def test_a_group_is_swept_while_the_log_may_hold_rows_of_it() -> None:
     plan = pruned(SWEEP_LOG, {A: held(11, 13), LOG: held(10, 12)}, {})
     assert actions(plan) == {"(0,0)": "rewrite", "log": "expire"}
-    assert plan.takes_from_log
+    assert set(plan.moves) == {LOG}
 
 
 def test_a_group_is_not_swept_if_log_and_base_have_nothing_for_it() -> None:
     """The new rows of other groups are appended to the log all the same."""
     plan = pruned(SWEEP_LOG, {A: held(11, 13)}, {LOG: 3})
     assert actions(plan) == {"log": "append"}
-    assert not plan.swept
-    assert not plan.takes_from_log
+    assert not plan.moves
 
 
 def test_a_log_of_expired_rows_is_dropped_and_feeds_nobody() -> None:
@@ -93,8 +92,7 @@ def test_a_log_of_expired_rows_is_dropped_and_feeds_nobody() -> None:
     assert actions(plan) == {"(0,0)": "drop", "log": "drop"}
     plan = pruned(SWEEP_LOG, {A: held(11, 13), LOG: held(9, 9)}, {A: 1})
     assert actions(plan) == {"(0,0)": "rewrite", "log": "drop"}
-    assert plan.swept == {0: 9}
-    assert not plan.takes_from_log
+    assert not plan.moves
 
 
 def test_a_base_cell_of_expired_rows_is_rewritten_if_the_log_feeds_it() -> None:
@@ -104,9 +102,36 @@ def test_a_base_cell_of_expired_rows_is_rewritten_if_the_log_feeds_it() -> None:
 
 def test_between_two_sweeps_rows_expire_in_the_log_only_if_some_do() -> None:
     scheme = Sweep(8, 2, 2, deletion_vectors=True)
-    assert not scheme.plan(3).swept
+    assert not scheme.plan(3).moves
     assert actions(pruned(scheme, {LOG: held(4, 6)}, {LOG: 1}, slot=3)) == {"log": "append"}
     assert actions(pruned(scheme, {LOG: held(3, 6)}, {}, slot=3)) == {"log": "expire"}
+
+
+TIERS = Tiers(16, 2, 2)  # slot 7 is sweep 4 of group 0: levels 0 and 1 become a run of level 2
+LEVELS = [Cell(level, 0) for level in range(3)]
+
+
+def test_runs_without_a_live_row_are_dropped_and_not_merged() -> None:
+    states = {LEVELS[0]: held(5, 7), LEVELS[1]: held(9, 12), LEVELS[2]: held(9, 20)}
+    plan = pruned(TIERS, states, {}, slot=7)
+    assert actions(plan) == {"(0,0)": "drop", "(1,0)": "move", "(2,0)": "append"}
+    assert set(plan.moves) == {LEVELS[1]}
+    assert plan.touched[LEVELS[2]].why == "rows of other cells come in"
+
+
+def test_a_level_with_nothing_to_merge_takes_the_new_run_only() -> None:
+    plan = pruned(TIERS, {LEVELS[2]: held(7, 20)}, {LEVELS[2]: 1}, slot=7)
+    assert actions(plan) == {"(2,0)": "append+expire"}
+    assert not plan.moves
+
+
+def test_in_a_fold_an_emptied_level_may_take_new_rows() -> None:
+    fold = TIERS.fold(6, 10)
+    arrivals = {LEVELS[0]: 1}
+    kept = fold.pruned({LEVELS[0]: held(11, 12)}, arrivals, merges=False)
+    assert actions(kept) == {"(0,0)": "move", "(2,0)": "append"}
+    fresh = fold.pruned({}, arrivals, merges=False)
+    assert actions(fresh) == {"(0,0)": "append"}
 
 
 def test_cells_are_listed_in_order_and_by_action() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.datafusion import evaluated
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import LOG, MERGED_LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Placement
-from tidetable.core.plan import Action, Plan
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.plan import Action, Plan, Route
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 
 CHR = Placement.CHRONOLOGICAL
 
@@ -27,6 +27,11 @@ SCHEMES: list[Scheme] = [
     Sweep(8, 1, 3, deletion_vectors=True),
     Sweep(8, 3, 1, deletion_vectors=True),
     Sweep(8, 3, 2, deletion_vectors=True),
+    Sweep(8, 3, 2, deletion_vectors=True, merge_log=4),
+    Sweep(8, 2, 2, deletion_vectors=True, merge_log=2),
+    Tiers(8, 1, 2),
+    Tiers(8, 3, 2),
+    Tiers(12, 2, 3),
 ]
 each_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.label)
 
@@ -56,7 +61,7 @@ def test_a_fold_touches_what_its_slots_touch_one_by_one(scheme: Scheme) -> None:
             plans = [scheme.plan(slot) for slot in range(first, last + 1)]
             fold = scheme.fold(first, last)
             assert set(fold.touched) == {cell for plan in plans for cell in plan.touched}
-            assert fold.swept == {k: j for plan in plans for k, j in plan.swept.items()}
+            assert set(fold.moves) == {cell for plan in plans for cell in plan.moves}
 
 
 @each_scheme
@@ -112,21 +117,19 @@ def test_sweep_without_deletion_vectors_rewrites_one_group_and_appends_to_the_ot
 def test_sweep_with_a_log_touches_one_base_cell_and_the_log() -> None:
     plan = Sweep(8, 3, deletion_vectors=True).plan(5)
     assert actions(plan) == {"(0,1)": "rewrite", "log": "append+expire"}
-    assert plan.swept == {1: 5}
-    assert plan.takes_from_log
+    assert plan.moves == {LOG: Route({1: Cell(0, 1)})}
 
 
 def test_sweep_between_two_sweeps_expires_in_place() -> None:
     """Sweep(4, 2): ((j-1) div E + k) mod m is 1 for j = 2, so group 1 must wait."""
     plan = Sweep(8, 4, 2, deletion_vectors=True).plan(2)
     assert actions(plan) == {"(0,1)": "expire", "log": "append+expire"}
-    assert not plan.swept
-    assert not plan.takes_from_log
+    assert not plan.moves
 
 
 def test_sweep_takes_each_group_every_mth_time_and_spreads_the_groups() -> None:
     sweep = Sweep(36, 4, 3, deletion_vectors=True)
-    swept = [slot for slot in range(1, 25) if sweep.plan(slot).swept]
+    swept = [slot for slot in range(1, 25) if sweep.plan(slot).moves]
     assert swept == [1, 4, 7, 10, 13, 16, 19, 22]
 
 
@@ -144,10 +147,90 @@ def test_sweep_of_one_group_now_and_then_is_append_delete_optimize() -> None:
 def test_in_a_fold_rows_that_arrived_after_their_groups_sweep_stay_in_the_log() -> None:
     sweep = Sweep(8, 4, deletion_vectors=True)
     plan = sweep.fold(5, 7)
-    assert plan.swept == {0: 5, 1: 6, 2: 7}
+    assert plan.moves == {LOG: Route({k: Cell(0, k) for k in range(3)})}
     assert sweep.cell_of(6, 10, plan) == Cell(0, 1)
     assert sweep.cell_of(7, 10, plan) == LOG
     assert sweep.cell_of(5, 12, plan) == LOG
+
+
+def test_sweep_merges_its_log_at_the_first_of_c_updates_that_sweeps_no_group() -> None:
+    """Sweep(3, 2) sweeps at 1, 3, 5, ...: of 1 to 4, of 5 to 8 and so on the second is free."""
+    sweep = Sweep(8, 3, 2, deletion_vectors=True, merge_log=4)
+    assert [slot for slot in range(1, 13) if sweep.sweeps(slot)] == [1, 3, 5, 7, 9, 11]
+    assert [slot for slot in range(1, 13) if sweep.merged_by(slot) == slot] == [2, 6, 10]
+    plan = sweep.plan(6)
+    assert actions(plan) == {"(0,2)": "expire", "log": "move", "merged log": "append+expire"}
+    assert plan.moves == {LOG: Route(rest=MERGED_LOG)}
+    assert sweep.cell_of(6, 12, plan) == MERGED_LOG
+
+
+def test_sweep_takes_rows_from_both_logs() -> None:
+    plan = Sweep(8, 3, 2, deletion_vectors=True, merge_log=4).plan(7)
+    assert actions(plan) == {"(0,0)": "rewrite", "log": "append+expire", "merged log": "expire"}
+    assert plan.moves == dict.fromkeys((LOG, MERGED_LOG), Route({0: Cell(0, 0)}))
+
+
+def test_in_a_fold_what_a_sweep_took_is_not_merged_and_new_rows_may_stay_in_the_log() -> None:
+    sweep = Sweep(8, 3, 2, deletion_vectors=True, merge_log=4)
+    plan = sweep.fold(6, 7)
+    assert plan.moves[LOG] == Route({0: Cell(0, 0)}, MERGED_LOG)
+    assert plan.moves[MERGED_LOG] == Route({0: Cell(0, 0)})
+    assert sweep.cell_of(6, 11, plan) == MERGED_LOG
+    assert sweep.cell_of(7, 11, plan) == LOG
+    assert sweep.cell_of(7, 13, plan) == Cell(0, 0)
+
+
+@pytest.mark.parametrize(("groups", "every", "merge_log"), [(3, 1, 2), (3, 2, 6), (3, 2, 1)])
+def test_a_log_is_merged_only_where_that_helps(groups: int, every: int, merge_log: int) -> None:
+    with pytest.raises(UserError, match="no merge_log"):
+        Sweep(8, groups, every, deletion_vectors=True, merge_log=merge_log)
+
+
+def test_tiers_writes_a_run_of_the_level_that_its_counter_says() -> None:
+    """Group 0 of Tiers(2, 3) is swept at 1, 3, 5, ...: sweep 3 makes level 1, sweep 9 level 2."""
+    tiers = Tiers(40, 2, 3)
+    levels = [
+        next(cell.g for cell in plan.cells(Action.APPEND_AND_EXPIRE) if not cell.is_log)
+        for plan in (tiers.plan(slot) for slot in range(1, 19, 2))
+    ]
+    assert levels == [0, 0, 1, 0, 0, 1, 0, 0, 2]
+
+
+def test_tiers_merges_all_lower_levels_in_one_step() -> None:
+    plan = Tiers(40, 2, 3).plan(17)
+    assert actions(plan) == {
+        "(0,0)": "move",
+        "(1,0)": "move",
+        "(2,0)": "append+expire",
+        "(3,0)": "expire",
+        "log": "append+expire",
+    }
+    top = Cell(2, 0)
+    assert plan.moves == {
+        Cell(0, 0): Route(rest=top),
+        Cell(1, 0): Route(rest=top),
+        LOG: Route({0: top}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("scheme", "top"), [(Tiers(36, 4, 4), 1), (Tiers(12, 4, 4), 0), (Tiers(13, 4, 4), 1)]
+)
+def test_of_the_top_level_of_tiers_t_runs_are_never_alive_at_once(scheme: Tiers, top: int) -> None:
+    """So they need not be merged. A load goes there too."""
+    assert scheme.top == top
+    assert scheme.initial_cell(0, 5) == Cell(top, 0)
+
+
+def test_rows_of_tiers_go_up_level_by_level() -> None:
+    tiers = Tiers(40, 2, 3)
+    seen = [str(tiers.cell_of(2, 21, tiers.plan(slot))) for slot in (2, 3, 4, 5, 6, 16, 17, 52, 53)]
+    assert seen == ["log", "(0,0)", "(0,0)", "(1,0)", "(1,0)", "(1,0)", "(2,0)", "(2,0)", "(3,0)"]
+
+
+def test_tiers_merges_two_runs_at_least() -> None:
+    with pytest.raises(UserError, match="2 or more"):
+        Tiers(8, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +245,13 @@ def test_in_a_fold_rows_that_arrived_after_their_groups_sweep_stay_in_the_log() 
         (NoRebuild.by_expiration(36, 4), "no_rebuild", "D-exp 4", True),
         (Sweep(36, 8, deletion_vectors=True), "sweep", "Sweep(8,1)", True),
         (Sweep(36, 8), "sweep", "Sweep(8,1) without deletion vectors", False),
+        (
+            Sweep(36, 8, 2, deletion_vectors=True, merge_log=4),
+            "sweep",
+            "Sweep(8,2), log merged every 4",
+            True,
+        ),
+        (Tiers(36, 4, 3), "tiers", "Tiers(4,3)", True),
     ],
 )
 def test_schemes_have_the_papers_names(
@@ -179,6 +269,7 @@ def test_no_dimension_may_have_more_parts_than_the_window_has_slots() -> None:
         lambda: NoRebuild(8, 2, 9),
         lambda: Sweep(8, 9),
         lambda: Sweep(8, 0),
+        lambda: Tiers(8, 9, 2),
     ):
         with pytest.raises(UserError, match="from 1 to 8"):
             make()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tidetable.core.cell import LOG, Cell
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 from tidetable.core.simulate import Arrivals, simulate, uniform
 
 SCHEMES: list[Scheme] = [
@@ -17,6 +17,9 @@ SCHEMES: list[Scheme] = [
     Sweep(10, 4),
     Sweep(10, 3, 1, deletion_vectors=True),
     Sweep(10, 4, 3, deletion_vectors=True),
+    Sweep(10, 4, 3, deletion_vectors=True, merge_log=5),
+    Tiers(10, 2, 2),
+    Tiers(10, 1, 3),
 ]
 each_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.label)
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tidetable.core.cell import LOG, Cell, CellState
+from tidetable.core.cell import Cell, CellState
 from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Scheme
 
@@ -53,35 +53,40 @@ class Table:
         """One commit. `new` is what `allocated` gave under the plan before any pruning."""
         for cell in new:
             action = plan.touched[cell].action
-            assert action.appends or action is Action.REWRITE, f"no place for new rows in {cell}"
-        from_log = self._leave_log(plan) if plan.takes_from_log else {}
+            writes = action.appends or action in (Action.REWRITE, Action.MOVE)
+            assert writes, f"no place for new rows in {cell}"
+        moved = self._moved(plan)
         for cell, touch in plan.touched.items():
             action, files = touch.action, self.files[cell]
-            arriving = new.get(cell, [])
+            arriving = new.get(cell, []) + moved.pop(cell, [])
             if action.expires_in_place:
                 files = [[row for row in file if row.expiration > plan.last] for file in files]
             if action.appends:
                 files = [*files, arriving]
-            if action is Action.REWRITE:
+            elif action in (Action.REWRITE, Action.MOVE):
                 stored = [row for file in files for row in file if row.expiration > plan.last]
-                files = [stored + from_log.pop(cell, []) + arriving]
+                assert not stored or action is Action.REWRITE, f"rows stay in {cell}"
+                files = [stored + arriving]
+            else:
+                assert not arriving, f"rows move to {cell}, which nobody writes"
             if action is Action.DROP:
                 files = []
             self.files[cell] = [file for file in files if file]
-        assert not from_log, f"rows left the log for {list(from_log)}, which nobody rewrote"
+        assert not moved, f"rows move to {list(moved)}, which is not touched"
 
-    def _leave_log(self, plan: Plan) -> dict[Cell, list[SlottedRow]]:
-        leaving: dict[Cell, list[SlottedRow]] = defaultdict(list)
-        for file in self.files[LOG]:
-            for row in file:
-                home = self.scheme.initial_cell(row.insertion, row.expiration)
-                if home.e in plan.swept and row.expiration > plan.last:
-                    leaving[home].append(row)
-        self.files[LOG] = [
-            [row for row in file if self.scheme.initial_cell(*row[1:]).e not in plan.swept]
-            for file in self.files[LOG]
-        ]
-        return leaving
+    def _moved(self, plan: Plan) -> dict[Cell, list[SlottedRow]]:
+        """Takes the rows out that go to other cells, and returns them by these."""
+        moved: dict[Cell, list[SlottedRow]] = defaultdict(list)
+        for source, route in plan.moves.items():
+            action = plan.touched[source].action
+            assert action.expires_in_place or action is Action.MOVE, f"rows leave {source} unseen"
+            for file in self.files[source]:
+                for row in list(file):
+                    home = route.of(self.scheme.initial_cell(row.insertion, row.expiration).e)
+                    if home is not None and row.expiration > plan.last:
+                        file.remove(row)
+                        moved[home].append(row)
+        return moved
 
     def state(self, cell: Cell) -> CellState:
         """What the metadata of the table would tell about the cell."""

@@ -19,8 +19,7 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.oracle import Counts, Oracle
 from tests.workspace import EVERY, SCHEMA, START, Row, Workspace, cell_of, read_table
-from tidetable.core.cell import LOG
-from tidetable.core.schemes import Scheme, Sweep
+from tidetable.core.schemes import Scheme, Sweep, Tiers
 from tidetable.delta import read
 from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.delta.report import UpdateReport
@@ -64,6 +63,10 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "sweep_with_log_every_2": {
         "name": "sweep", "groups": 2, "every": 2, "deletion_vectors": True,
     },
+    "sweep_with_merged_log": {
+        "name": "sweep", "groups": 3, "every": 2, "deletion_vectors": True, "merge_log": 3,
+    },
+    "tiers": {"name": "tiers", "groups": 2, "fan_in": 2},
 }  # fmt: skip
 
 
@@ -226,12 +229,16 @@ class Telling:
 
     def check_cell(self, one: Mapping[str, Any], slot: int) -> None:
         insertion, expiration = one[INSERTION_SLOT], one[EXPIRATION_SLOT]
-        if cell_of(one) != LOG:
-            assert cell_of(one) == self.scheme.initial_cell(insertion, expiration)
-            return
-        assert isinstance(self.scheme, Sweep)
-        assert self.scheme.deletion_vectors
-        assert insertion > slot - self.scheme.every * self.scheme.groups
+        cell = cell_of(one)
+        if cell != self.scheme.initial_cell(insertion, expiration):
+            assert insertion > 0
+            updates = self.scheme.fold(1, slot)
+            assert cell == self.scheme.cell_of(insertion, expiration, updates)
+        if cell.is_log:
+            assert isinstance(self.scheme, Sweep | Tiers)
+            assert self.scheme.uses_deletion_vectors
+            every = self.scheme.every if isinstance(self.scheme, Sweep) else 1
+            assert insertion > slot - every * self.scheme.groups
 
     def check_spark(self, slot: int) -> None:
         """Spark reads the same rows as delta-rs."""
@@ -282,7 +289,10 @@ def test_a_table_holds_exactly_the_live_rows_after_every_update(
     tell()
 
 
-@pytest.mark.parametrize("scheme", ["rebuild_chronological", "sweep", "sweep_with_log_every_2"])
+@pytest.mark.parametrize(
+    "scheme",
+    ["rebuild_chronological", "sweep", "sweep_with_merged_log", "tiers"],
+)
 def test_a_fold_leaves_the_same_rows_in_the_same_cells_as_one_by_one(
     spark: SparkSession, workspace: Workspace, scheme: str
 ) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.oracle.model import SlottedRow, Table
 from tests.oracle.oracle import Oracle
-from tidetable.core.cell import LOG, CellState
+from tidetable.core.cell import CellState
 from tidetable.core.placement import Placement
 from tidetable.core.plan import Plan
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 from tidetable.core.slot import Timeline, period
 
 START = datetime(2024, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -72,15 +72,21 @@ def story(draw: Draw, *, rows_max: int, updates_max: int) -> Story:
 def scheme(draw: Draw, slots: int) -> Scheme:
     """Any scheme for the window, most of them with a number of parts that does not divide it."""
     placement = (Placement.ROUND_ROBIN, Placement.CHRONOLOGICAL)[draw(0, 1)]
-    match draw(0, 3):
+    match draw(0, 5):
         case 0:
             return Rebuild(slots, draw(1, slots), draw(1, slots), placement)
         case 1:
             return NoRebuild(slots, draw(1, slots), draw(1, slots), placement)
         case 2:
             return Sweep(slots, draw(1, slots))
-        case _:
+        case 3:
             return Sweep(slots, draw(1, slots), draw(1, 4), deletion_vectors=True)
+        case 4:
+            groups, every = draw(1, slots), draw(2, 4)
+            merge_log = draw(2, max(2, groups * every - 1)) if groups * every > 2 else 0
+            return Sweep(slots, groups, every, deletion_vectors=True, merge_log=merge_log)
+        case _:
+            return Tiers(slots, draw(1, slots), draw(2, 4))
 
 
 class Telling:
@@ -152,15 +158,21 @@ class Telling:
             assert one_by_one == other
         for cell, rows in one_by_one.items():
             for row in rows:
-                if cell == LOG:
+                home = self.scheme.initial_cell(row.insertion, row.expiration)
+                if cell.is_log:
                     self.check_log(row, slot)
+                elif isinstance(self.scheme, Tiers):
+                    assert cell.e == home.e
                 else:
-                    assert cell == self.scheme.initial_cell(row.insertion, row.expiration)
+                    assert cell == home
+                if row.insertion > 0:
+                    assert cell == self.scheme.cell_of(*row[1:], self.scheme.fold(1, slot))
 
     def check_log(self, row: SlottedRow, slot: int) -> None:
         """Every log file is gone after m E updates."""
-        assert isinstance(self.scheme, Sweep)
-        assert row.insertion > slot - self.scheme.every * self.scheme.groups
+        assert isinstance(self.scheme, Sweep | Tiers)
+        every = self.scheme.every if isinstance(self.scheme, Sweep) else 1
+        assert row.insertion > slot - every * self.scheme.groups
 
     def check_counts(self, first: int, last: int) -> None:
         """live before + inserted = live after + expired, folded or not."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidetable.core.balance import chronological_variance, round_robin_variance, variance
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import LOG, MERGED_LOG, Cell
 from tidetable.core.placement import Placement
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 from tidetable.core.simulate import simulate, uniform
 from tidetable.quality.predict import (
     ROWS_PER_CELL_ENOUGH,
@@ -31,6 +31,8 @@ SCHEMES = [
     Sweep(24, 8),
     Sweep(24, 8, 1, deletion_vectors=True),
     Sweep(24, 8, 2, deletion_vectors=True),
+    Sweep(24, 8, 2, deletion_vectors=True, merge_log=4),
+    Tiers(24, 3, 2),
 ]
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.label)
 
@@ -92,6 +94,19 @@ def test_files_of_sweep() -> None:
     assert files_in(Sweep(24, 8), Cell(0, 3)) == 8
     with_log = Sweep(24, 8, 2, deletion_vectors=True)
     assert (files_in(with_log, Cell(0, 3)), files_in(with_log, LOG)) == (1, 16)
+
+
+def test_files_of_a_merged_log_and_of_tiers() -> None:
+    merged = Sweep(24, 8, 2, deletion_vectors=True, merge_log=5)
+    cells = (Cell(0, 3), LOG, MERGED_LOG)
+    assert [files_in(merged, cell) for cell in cells] == [1, 7, 5]
+    tiers = Tiers(24, 2, 3)  # three levels
+    cells = (Cell(0, 1), Cell(1, 1), Cell(2, 1), LOG)
+    assert [files_in(tiers, cell) for cell in cells] == [2, 2, 3, 2]
+
+
+def test_the_levels_of_a_group_are_taken_together() -> None:
+    assert predicted_imbalance(Tiers(24, 3, 2), 240) == 1
 
 
 def test_a_large_cell_may_be_split() -> None:

@@ -11,18 +11,22 @@ export const ACTIONS = {
   append: { word: "appended to", mark: "+", class: "append" },
   "append+expire": { word: "appended to, expired rows removed", mark: "±", class: "both" },
   expire: { word: "expired rows removed", mark: "−", class: "expire" },
+  move: { word: "merged into others", mark: "→", class: "move" },
   drop: { word: "dropped whole", mark: "×", class: "drop" },
 };
 
 const isLog = (cell) => cell.e < 0;
+/** Sweep may have a second log, with the older rows of the first. */
+export const logName = (cell) => (cell.g === 1 ? "log" : "merged log");
 const keyOf = (cell) => `${cell.g},${cell.e}`;
 
 /** Which cell it is, in words. A square may stand for several where there are very many. */
 function nameOf(cell, layout) {
-  if (isLog(cell)) return "Log";
+  if (isLog(cell)) return capital(logName(cell));
   const part = (first, step, all) => (step > 1 ? `${first} to ${Math.min(first + step, all) - 1}` : `${first}`);
   const e = part(cell.e, layout.e_step, layout.e);
   if (layout.kind === "groups") return `Group ${e}`;
+  if (layout.kind === "levels") return `Level ${part(cell.g, layout.g_step, layout.g)} of group ${e}`;
   return `Cell g ${part(cell.g, layout.g_step, layout.g)}, e ${e}`;
 }
 
@@ -57,15 +61,15 @@ export function heatmap(container, data, chosen) {
 
 function paintCells(host, data, chosen, width) {
   const { layout, cells } = data;
-  const grid = layout.kind === "grid";
+  const grid = layout.kind !== "groups";
   const margin = grid ? { left: 30, top: 20 } : { left: 0, top: 0 };
   const { columns, lines, places } = arrange(cells, layout, width);
   const gap = columns > 24 ? 1 : 3;
   const wide = Math.max(4, Math.min(150, (width - margin.left) / columns - gap));
   const tall = Math.max(4, Math.min(60, Math.max(wide * 0.55, Math.min(wide, 30))));
-  const log = cells.find(isLog);
+  const logs = cells.filter(isLog);
   const bottom = margin.top + lines * (tall + gap);
-  const high = bottom + (log ? 52 : 0);
+  const high = bottom + (logs.length ? 52 : 0);
   const most = Math.max(1, ...cells.map((cell) => cell.rows));
   const touched = chosen ? new Map(chosen.cells.map((one) => [keyOf(one), one])) : null;
   const picture = svg("svg", {
@@ -83,7 +87,9 @@ function paintCells(host, data, chosen, width) {
     rows.get(line).append(square(cell, { ...view, x, y, column, line }));
   }
   picture.append(...[...rows.keys()].sort((a, b) => a - b).map((line) => rows.get(line)));
-  if (log) picture.append(svg("g", { role: "row" }, square(log, { ...view, x: margin.left, y: bottom + 10, wide: Math.min(180, width - margin.left), tall: 36, column: 0, line: lines })));
+  const long = Math.min(180, (width - margin.left) / Math.max(1, logs.length) - gap);
+  const logSquare = (log, column) => square(log, { ...view, x: margin.left + column * (long + gap), y: bottom + 10, wide: long, tall: 36, column, line: lines });
+  if (logs.length) picture.append(svg("g", { role: "row" }, logs.map(logSquare)));
   const focused = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   host.replaceChildren(walkable(picture));
   if (focused) [...picture.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
@@ -96,7 +102,7 @@ function axes(picture, { columns, lines, layout, margin, wide, tall, gap }) {
   }
   const each = Math.ceil(14 / (tall + gap));
   for (let line = 0; line < lines; line += each) {
-    picture.append(svg("text", { class: "tick end", x: margin.left - 7, y: margin.top + line * (tall + gap) + tall / 2 + 4, "aria-hidden": "true" }, `g${line * layout.g_step}`));
+    picture.append(svg("text", { class: "tick end", x: margin.left - 7, y: margin.top + line * (tall + gap) + tall / 2 + 4, "aria-hidden": "true" }, `${layout.kind === "levels" ? "L" : "g"}${line * layout.g_step}`));
   }
 }
 
@@ -114,7 +120,7 @@ function square(cell, { most, touched, layout, x, y, wide, tall, column, line })
   const label = wide > 7 * compact(cell.rows).length + 8 && tall >= 16 ? compact(cell.rows) : "";
   const own = layout.kind === "groups" && !isLog(cell) && tall >= 30;
   group.append(svg("rect", { class: "fill", x: x + 0.5, y: y + 0.5, width: wide - 1, height: tall - 1, rx: Math.min(5, wide / 5) }));
-  if (isLog(cell)) group.append(svg("text", { class: "name", x: x + 10, y: y + tall / 2 + 4 }, "log"));
+  if (isLog(cell)) group.append(svg("text", { class: "name", x: x + 10, y: y + tall / 2 + 4 }, logName(cell)));
   else if (own) group.append(svg("text", { class: "name", x: x + 6, y: y + 13 }, layout.e_step > 1 ? `${cell.e}+` : `${cell.e}`));
   if (label) group.append(svg("text", { class: "value", x: x + wide / 2, y: y + tall / 2 + (own ? 9 : 4.5) }, label));
   if (about && wide >= 18) group.append(svg("text", { class: "mark", x: x + wide - 5, y: y + 13 }, about.mark));
@@ -213,19 +219,19 @@ function told(update) {
 function miniature(data, update) {
   const { layout } = data;
   const { columns, lines, places } = arrange(data.cells, layout, layout.kind === "groups" ? 76 * 8 : 0);
-  const size = Math.max(1.5, Math.min(10, 76 / columns - 1.5, layout.kind === "grid" ? 48 / lines : 99));
+  const size = Math.max(1.5, Math.min(10, 76 / columns - 1.5, layout.kind === "groups" ? 99 : 48 / lines));
   const gap = size < 4 ? 0.5 : 1.5;
   const touched = new Map(update.cells.map((one) => [keyOf(one), one]));
-  const log = data.cells.find(isLog);
+  const logs = data.cells.filter(isLog);
   const width = Math.ceil(columns * (size + gap));
-  const height = Math.ceil(lines * (size + gap) + (log ? size + 2 : 0));
+  const height = Math.ceil(lines * (size + gap) + (logs.length ? size + 2 : 0));
   const picture = svg("svg", { class: "mini", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   const add = (cell, x, y, wide) => {
     const action = touched.get(keyOf(cell));
     picture.append(svg("rect", { class: action ? ACTIONS[action.action].class : "rest", x: x + 0.5, y: y + 0.5, width: wide - 1, height: size - 1, rx: size / 5 }));
   };
   for (const { cell, column, line } of places) add(cell, column * (size + gap), line * (size + gap), size);
-  if (log) add(log, 0, height - size, width);
+  logs.forEach((log, at) => add(log, (at * width) / logs.length, height - size, width / logs.length));
   return html("span", { class: "mini-room" }, picture);
 }
 

@@ -2,7 +2,7 @@
 // has changed. What has not changed stays as it is, so focus, scroll and open tables are kept.
 
 import "./theme.js";
-import { comingUpdates, heatmap } from "./cells.js";
+import { comingUpdates, heatmap, logName } from "./cells.js";
 import { chart } from "./charts.js";
 import { html, table } from "./draw.js";
 import { NONE, byteUnit, bytes, bytesOnAxis, compact, count, number, ratio, secondUnit, seconds, secondsOnAxis, time } from "./format.js";
@@ -219,13 +219,15 @@ function drawCells(data) {
   state.chosen = chosen?.slot ?? null;
   const words = data.layout.kind === "groups"
     ? `Rows in each of ${count(data.layout.e, "expiration group")}`
+    : data.layout.kind === "levels"
+    ? `Rows in each cell: lines are ${count(data.layout.g, "level")} of runs, columns ${count(data.layout.e, "expiration group")}`
     : `Rows in each cell: lines are ${count(data.layout.g, "insertion part")}, columns ${count(data.layout.e, "expiration part")}`;
   const several = data.layout.e_step > 1 || data.layout.g_step > 1 ? "; a square stands for several" : "";
   const marked = chosen ? ` Marked: what update ${chosen.slot} does.` : "";
   part("cells-about", [words, several, marked], (element) => element.replaceChildren(`${words}${several}.${marked}`));
   part("cells", [data.cells, data.layout, chosen], (element) => {
     heatmap(prepared(element, "picture"), data, chosen);
-    const rows = data.cells.map((cell) => [cell.e < 0 ? "log" : data.layout.kind === "groups" ? `group ${cell.e}` : `g ${cell.g}, e ${cell.e}`, number(cell.rows), number(cell.files), bytes(cell.bytes)]);
+    const rows = data.cells.map((cell) => [cell.e < 0 ? logName(cell) : data.layout.kind === "groups" ? `group ${cell.e}` : `g ${cell.g}, e ${cell.e}`, number(cell.rows), number(cell.files), bytes(cell.bytes)]);
     element.append(table("Cells as a table", ["Cell", "Rows", "Files", "Size"], rows, { key: "cells table" }));
   });
   const about = data.coming.length ? "Choose one to mark its cells in the picture." : "";
@@ -235,7 +237,7 @@ function drawCells(data) {
       state.chosen = update?.slot ?? null;
       drawCells(state.data);
     });
-    const rows = data.coming.flatMap((update) => update.cells.map((cell) => [update.slot, cell.e < 0 ? "log" : `g ${cell.g}, e ${cell.e}`, cell.action, cell.why]));
+    const rows = data.coming.flatMap((update) => update.cells.map((cell) => [update.slot, cell.e < 0 ? logName(cell) : `g ${cell.g}, e ${cell.e}`, cell.action, cell.why]));
     if (rows.length) element.append(table("Touched cells as a table", ["Slot", "Cell", "Action", "Why"], rows, { key: "coming table" }));
   });
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isqrt
 
+from tidetable.core.cell import LOG, Cell
 from tidetable.core.errors import UserError
 
 
@@ -13,6 +14,21 @@ def imbalance(sizes: Iterable[float]) -> float:
     sizes = list(sizes)
     total = sum(sizes)
     return max(sizes) * len(sizes) / total if total else 1.0
+
+
+def alike(sizes: Mapping[Cell, int]) -> dict[Cell, int]:
+    """The sizes that a layout means to be alike, by cell.
+
+    A log is a queue, as long as it has to be. The levels of a group under Tiers are far apart by
+    design, so they are taken together, as level 0.
+    """
+    base = {cell: rows for cell, rows in sizes.items() if not cell.is_log}
+    if LOG not in sizes:
+        return base
+    groups = {Cell(0, cell.e): 0 for cell in base}
+    for cell, rows in base.items():
+        groups[Cell(0, cell.e)] += rows
+    return groups
 
 
 def variance(sizes: Iterable[float]) -> float:

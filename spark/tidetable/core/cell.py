@@ -7,17 +7,30 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """(g, e) of the doubly partitioned family. Sweep has one base cell (0, k) for each group k."""
+    """(g, e) of the doubly partitioned family. Sweep has one base cell (0, k) for each group k.
+
+    Tiers has a cell (L, k) for each level L of each group k. Only a log has a negative e.
+    """
 
     g: int
     e: int
 
+    @property
+    def is_log(self) -> bool:
+        """Whether it holds rows of all groups, which leave it group by group."""
+        return self.e < 0
+
     def __str__(self) -> str:
-        return "log" if self == LOG else f"({self.g},{self.e})"
+        return _LOGS.get(self) or f"({self.g},{self.e})"
 
 
 LOG = Cell(1, -1)
-"""Where Sweep with deletion vectors keeps rows of all groups until their group is swept."""
+"""Where Sweep with deletion vectors and Tiers keep rows until their group is swept."""
+
+MERGED_LOG = Cell(2, -1)
+"""Where Sweep with `merge_log` keeps the older part of its log, several updates to a file."""
+
+_LOGS = {LOG: "log", MERGED_LOG: "merged log"}
 
 
 @dataclass(frozen=True)
@@ -41,3 +54,7 @@ class CellState:
     def all_expire(self, slot: int) -> bool:
         """Whether it is certain that there are rows and all have expired by the slot's end."""
         return self.rows > 0 and self.last_expiration is not None and self.last_expiration <= slot
+
+    def some_live(self, slot: int) -> bool:
+        """Whether a row may live on after the slot."""
+        return self.rows > 0 and not self.all_expire(slot)

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tidetable.core.cell import LOG, Cell, CellState
+from tidetable.core.cell import Cell, CellState
 
 TAKES = "takes new rows"
 EXPIRES = "rows expire"
 BOTH = f"{TAKES} and {EXPIRES}"
 LEAVES = "rows of swept groups leave"
+COMES_IN = "rows of other cells come in"
 GONE = "every row in it has expired"
 
 
 class Action(StrEnum):
-    """What happens to one cell. Insertions into a cell are part of REWRITE and of APPEND."""
+    """What happens to one cell. Rows come in by any action but EXPIRE and DROP."""
 
     REWRITE = "rewrite"
     """Its live rows and its new rows are written again, sorted; its old files go."""
@@ -29,6 +30,10 @@ class Action(StrEnum):
 
     APPEND_AND_EXPIRE = "append+expire"
     """New file, and expired rows are marked by deletion vectors."""
+
+    MOVE = "move"
+    """Its live rows are written again in other cells; its old files go. In a fold it may get new
+    rows in the same commit."""
 
     DROP = "drop"
     """All of its files go unread: every row in it has expired."""
@@ -51,18 +56,38 @@ class Touch:
 
 
 @dataclass(frozen=True)
+class Route:
+    """Where the live rows of one cell go in this commit."""
+
+    homes: Mapping[int, Cell] = field(default_factory=dict)
+    """Expiration group -> the cell of that group which takes its rows."""
+
+    rest: Cell | None = None
+    """The cell for rows of the other groups; None: they stay."""
+
+    def of(self, group: int) -> Cell | None:
+        """Where rows of the group go; None if they stay."""
+        return self.homes.get(group, self.rest)
+
+    @property
+    def targets(self) -> frozenset[Cell]:
+        """All cells that may get rows by it."""
+        return frozenset(self.homes.values()) | ({self.rest} if self.rest else frozenset())
+
+
+@dataclass(frozen=True)
 class Plan:
     """Slots first..last in one commit (first == last unless folded).
 
-    `touched` names every cell that is read or written. `swept` is used by Sweep with deletion
-    vectors only: group -> the last slot of this plan at which that group was swept; the rows of
-    these groups leave the log, and new rows that arrived up to that slot go to the base cell.
+    `touched` names every cell that is read or written. `moves` tells where stored rows go that do
+    not stay in their cell: out of a log, or from one level of Tiers to the next. A row moves once
+    in a commit, and both cells are touched.
     """
 
     first: int
     last: int
     touched: Mapping[Cell, Touch]
-    swept: Mapping[int, int] = field(default_factory=dict)
+    moves: Mapping[Cell, Route] = field(default_factory=dict)
 
     def cells(self, *actions: Action) -> Iterator[Cell]:
         """The touched cells with one of these actions, in order; all of them if none is named."""
@@ -76,12 +101,6 @@ class Plan:
     def is_fold(self) -> bool:
         return self.first != self.last
 
-    @property
-    def takes_from_log(self) -> bool:
-        """Whether rows of swept groups leave the log; not if it holds none that live."""
-        log = self.touched.get(LOG)
-        return bool(self.swept) and log is not None and log.action.expires_in_place
-
     def pruned(
         self, states: Mapping[Cell, CellState], arrivals: Mapping[Cell, int], *, merges: bool
     ) -> Plan:
@@ -93,26 +112,28 @@ class Plan:
         """
         # A scheme plans for any data it might hold; the metadata of the data it does hold often
         # shows that a cell has no part in this update, and what is not touched costs nothing.
-        log = states.get(LOG, CellState())
-        # Only the log as a whole is known, not its groups: while it holds a live row, that row
-        # may belong to any swept group, so none of these can be left out.
-        log_feeds = bool(self.swept) and log.rows > 0 and not log.all_expire(self.last)
+        # Only a log as a whole is known, not its groups: while it holds a live row, that row may
+        # belong to any swept group, so none of these can be left out.
+        moves = {
+            cell: route
+            for cell, route in self.moves.items()
+            if states.get(cell, CellState()).some_live(self.last)
+        }
+        fed = {target for route in moves.values() for target in route.targets}
         touched: dict[Cell, Touch] = {}
         for cell, touch in self.touched.items():
             need = _Need(
                 state=states.get(cell, CellState()),
                 last=self.last,
                 takes=arrivals.get(cell, 0) > 0,
-                fed=log_feeds and cell != LOG and cell.e in self.swept,
-                leaves=log_feeds and cell == LOG,
+                fed=cell in fed,
+                leaves=cell in moves,
                 merges=merges,
             )
             action = need.of(touch.action)
             if action is not None:
                 touched[cell] = touch if action is touch.action else Touch(action, need.why(action))
-        rewritten = {cell.e for cell, touch in touched.items() if touch.action is Action.REWRITE}
-        swept = {group: slot for group, slot in self.swept.items() if group in rewritten}
-        return Plan(self.first, self.last, touched, swept)
+        return Plan(self.first, self.last, touched, moves)
 
 
 @dataclass(frozen=True)
@@ -129,16 +150,19 @@ class _Need:
     def of(self, action: Action) -> Action | None:
         """What is left of the action; None if it would change nothing."""
         expires = self.leaves or self.state.some_expire(self.last)
-        if action is Action.APPEND:
-            return action if self.takes else None
-        if self.state.all_expire(self.last) and not self.takes and not self.fed:
+        gets = self.takes or self.fed
+        if action is Action.APPEND or (action is Action.MOVE and not self.state.rows):
+            return Action.APPEND if gets else None
+        if self.state.all_expire(self.last) and not gets:
             return Action.DROP
+        if action is Action.MOVE:
+            return action
         if action is Action.REWRITE:
             # A sweep that finds several files is useful even if no row comes or goes: it makes
             # them one. Under Rebuild a cell is as it was last written.
             merge = self.merges and self.state.files > 1
-            return action if self.takes or self.fed or expires or merge else None
-        if action is Action.EXPIRE or not self.takes:
+            return action if gets or expires or merge else None
+        if action is Action.EXPIRE or not gets:
             return Action.EXPIRE if expires else None
         return Action.APPEND_AND_EXPIRE if expires else Action.APPEND
 
@@ -147,5 +171,5 @@ class _Need:
         if action is Action.DROP:
             return GONE
         if action is Action.APPEND:
-            return TAKES
+            return COMES_IN if self.fed else TAKES
         return LEAVES if self.leaves else EXPIRES

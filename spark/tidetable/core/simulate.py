@@ -7,12 +7,11 @@ figures are those of the scheme and not of a formula about it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from tidetable.core.cell import LOG, Cell, CellState
-from tidetable.core.plan import Action, Plan
+from tidetable.core.cell import Cell, CellState
+from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes.base import Scheme
 
 Arrivals = Callable[[int], Mapping[int, int]]
@@ -117,11 +116,16 @@ def simulate(
     return Simulation(scheme.label, tuple(kept))
 
 
+_Rows = dict[int, dict[int, int]]
+"""How many rows there are, by expiration group and expiration slot."""
+
+
 @dataclass
 class _File:
-    """Rows by expiration slot, and how many there were when the file was written."""
+    """The live rows of a file, and how many there were when it was written."""
 
-    live: dict[int, int]
+    rows: _Rows
+    live: int
     stored: int
 
 
@@ -133,29 +137,45 @@ class _Stored:
         self.live = 0
         self.stored = 0
 
-    def append(self, rows: dict[int, int]) -> int:
+    def append(self, rows: _Rows) -> int:
         """Adds a file, unless it would be empty; returns the rows written."""
-        count = sum(rows.values())
+        count = sum(sum(part.values()) for part in rows.values())
         if count:
-            self.files.append(_File(rows, count))
+            self.files.append(_File(rows, count, count))
             self.live += count
             self.stored += count
         return count
 
-    def take(self, leaves: Callable[[int], bool]) -> dict[int, int]:
-        """Removes in place the rows whose expiration slot says so, and files left with none."""
-        taken: dict[int, int] = defaultdict(int)
+    def expire(self, group: int, slot: int) -> None:
+        """Removes the rows of an expiration slot in place."""
         for file in self.files:
-            for expiration in [exp for exp in file.live if leaves(exp)]:
-                taken[expiration] += file.live.pop(expiration)
-            if not file.live:
-                self.stored -= file.stored
-        self.files = [file for file in self.files if file.live]
-        self.live -= sum(taken.values())
-        return taken
+            part = file.rows.get(group)
+            if part:
+                self._lose(file, part.pop(slot, 0))
+        self._without_empty_files()
+
+    def leave(self, route: Route) -> Iterator[tuple[Cell, _Rows]]:
+        """Removes the rows that go elsewhere in place, and tells where."""
+        for file in self.files:
+            for group in list(file.rows) if route.rest else route.homes:
+                home, part = route.of(group), file.rows.pop(group, None)
+                if part and home is not None:
+                    self._lose(file, sum(part.values()))
+                    yield home, {group: part}
+        self._without_empty_files()
+
+    def _lose(self, file: _File, count: int) -> None:
+        file.live -= count
+        self.live -= count
+
+    def _without_empty_files(self) -> None:
+        empty = sum(file.stored for file in self.files if not file.live)
+        if empty:
+            self.stored -= empty
+            self.files = [file for file in self.files if file.live]
 
     def state(self) -> CellState:
-        expirations = [exp for file in self.files for exp in file.live]
+        expirations = [exp for file in self.files for part in file.rows.values() for exp in part]
         return CellState(
             rows=self.live,
             files=len(self.files),
@@ -171,22 +191,24 @@ class _Table:
         self._scheme = scheme
         self._prune = prune
         self._cells = {cell: _Stored() for cell in scheme.cells()}
+        self._groups: dict[int, int] = {}
 
     def update(self, slot: int, arriving: Mapping[int, int]) -> Update:
-        # What has expired by the end of the slot in which it arrives never enters.
-        arriving = {exp: rows for exp, rows in arriving.items() if exp > slot and rows > 0}
         plan = self._scheme.plan(slot)
-        new: dict[Cell, dict[int, int]] = defaultdict(dict)
-        for expiration, rows in arriving.items():
-            new[self._scheme.cell_of(slot, expiration, plan)][expiration] = rows
+        new: dict[Cell, _Rows] = defaultdict(dict)
+        for group, rows in self._grouped(slot, arriving).items():
+            # Of the rows of one slot those of one group go to one cell.
+            new[self._scheme.cell_of(slot, next(iter(rows)), plan)][group] = rows
+        counts = {
+            cell: sum(sum(part.values()) for part in rows.values()) for cell, rows in new.items()
+        }
         if self._prune:
-            states = {cell: stored.state() for cell, stored in self._cells.items()}
-            counts = {cell: sum(rows.values()) for cell, rows in new.items()}
+            states = {cell: self._cells[cell].state() for cell in plan.touched}
             plan = plan.pruned(states, counts, merges=self._scheme.merges)
         written = self._apply(plan, new)
         return Update(
             slot=slot,
-            inserted=sum(arriving.values()),
+            inserted=sum(counts.values()),
             written=written,
             files=sum(len(stored.files) for stored in self._cells.values()),
             live=sum(stored.live for stored in self._cells.values()),
@@ -194,45 +216,50 @@ class _Table:
             sizes={cell: stored.live for cell, stored in self._cells.items()},
         )
 
-    def _apply(self, plan: Plan, new: Mapping[Cell, dict[int, int]]) -> int:
-        """Carries out the plan and returns the rows that it writes."""
-        from_log = self._leave_log(plan) if plan.takes_from_log else {}
+    def _grouped(self, slot: int, arriving: Mapping[int, int]) -> _Rows:
+        grouped: _Rows = defaultdict(dict)
+        for expiration, rows in arriving.items():
+            # What has expired by the end of the slot in which it arrives never enters.
+            if expiration > slot and rows > 0:
+                grouped[self._group(expiration)][expiration] = rows
+        return grouped
+
+    def _group(self, expiration: int) -> int:
+        group = self._groups.get(expiration)
+        if group is None:
+            group = self._groups[expiration] = self._scheme.initial_cell(0, expiration).e
+        return group
+
+    def _apply(self, plan: Plan, new: Mapping[Cell, _Rows]) -> int:
+        """Carries out the plan, which is of one slot, and returns the rows that it writes."""
+        coming: dict[Cell, list[_Rows]] = defaultdict(list)
+        for cell, rows in new.items():
+            coming[cell].append(rows)
+        expiring = self._group(plan.last)
+        for cell, touch in plan.touched.items():
+            if touch.action is Action.DROP:
+                self._cells[cell] = _Stored()
+            elif touch.action is not Action.APPEND:
+                self._cells[cell].expire(expiring, plan.last)
+        for source, route in plan.moves.items():
+            for home, rows in self._cells[source].leave(route):
+                coming[home].append(rows)
         written = 0
         for cell, touch in plan.touched.items():
-            stored, arriving = self._cells[cell], new.get(cell, {})
-            match touch.action:
-                case Action.DROP:
-                    self._cells[cell] = _Stored()
-                case Action.REWRITE:
-                    live = [file.live for file in stored.files]
-                    rows = _merged([*live, from_log.get(cell, {}), arriving], plan.last)
-                    self._cells[cell] = stored = _Stored()
-                    written += stored.append(rows)
-                case action:
-                    if action.expires_in_place:
-                        stored.take(lambda expiration: expiration <= plan.last)
-                    if action.appends:
-                        written += stored.append(dict(arriving))
+            parts = coming.pop(cell, [])
+            if touch.action is Action.REWRITE:
+                parts += [file.rows for file in self._cells[cell].files]
+                self._cells[cell] = _Stored()
+            written += self._cells[cell].append(_merged(parts))
+        assert not coming, f"update {plan.last} has no place for rows of {list(coming)}"
         return written
 
-    def _leave_log(self, plan: Plan) -> dict[Cell, dict[int, int]]:
-        """Takes the rows of swept groups out of the log and returns them by base cell."""
 
-        @cache
-        def home(expiration: int) -> Cell:
-            # Every row of the log arrived before this plan, so the slot before it stands for all.
-            return self._scheme.cell_of(plan.first - 1, expiration, plan)
-
-        leaving: dict[Cell, dict[int, int]] = defaultdict(dict)
-        for expiration, rows in self._cells[LOG].take(lambda exp: home(exp) != LOG).items():
-            leaving[home(expiration)][expiration] = rows
-        return leaving
-
-
-def _merged(parts: list[dict[int, int]], last: int) -> dict[int, int]:
-    merged: dict[int, int] = defaultdict(int)
-    for part in parts:
-        for expiration, rows in part.items():
-            if expiration > last:
-                merged[expiration] += rows
-    return dict(merged)
+def _merged(parts: list[_Rows]) -> _Rows:
+    merged: _Rows = {}
+    for rows in parts:
+        for group, slots in rows.items():
+            into = merged.setdefault(group, {})
+            for expiration, count in slots.items():
+                into[expiration] = into.get(expiration, 0) + count
+    return merged

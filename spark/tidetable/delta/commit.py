@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import Cell
 from tidetable.core.config import Index
-from tidetable.core.plan import Action, Plan
+from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.delta.arrange import BYTES_PER_ROW, arrange, arranged, key_ranges
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
@@ -31,18 +32,19 @@ class LostRace(Exception):
 def removed_by(plan: Plan, scheme: Scheme, log: Log) -> str | None:
     """The predicate for the rows that leave the table; None if none can."""
     present = set(log.cells)
-    whole = [cell for cell in plan.cells(Action.REWRITE, Action.DROP) if cell in present]
+    leaving_whole = plan.cells(Action.REWRITE, Action.MOVE, Action.DROP)
+    whole = [cell for cell in leaving_whole if cell in present]
     expired = f"{EXPIRATION_SLOT} <= {plan.last}"
     parts = []
     if whole:
         parts.append(in_cells(whole))
-    # Rows that move out of the log are removed from it as the expired ones are.
-    leaves_log = expired
-    if plan.swept and (group := scheme.group_sql(EXPIRATION_SLOT)):
-        leaves_log = f"{expired} OR {_is_one_of(group, plan.swept)}"
     for cell in plan.cells(Action.EXPIRE, Action.APPEND_AND_EXPIRE):
+        leaves = expired
+        if cell in plan.moves and (group := scheme.group_sql(EXPIRATION_SLOT)):
+            # Rows that move out of a log are removed from it as the expired ones are.
+            leaves = f"{expired} OR {_is_one_of(group, plan.moves[cell].homes)}"
         if cell in present:
-            parts.append(f"({in_cells([cell])} AND ({leaves_log if cell == LOG else expired}))")
+            parts.append(f"({in_cells([cell])} AND ({leaves}))")
     return " OR ".join(parts) if parts else None
 
 
@@ -51,23 +53,51 @@ def kept_rows(
 ) -> DataFrame | None:
     """The live rows that have to be written again, in the cells they go to."""
     rewritten = _read_again(plan, log)
-    group = scheme.group_sql(EXPIRATION_SLOT)
-    from_log = bool(plan.swept) and group is not None and LOG in log.cells
-    if not rewritten and not from_log:
+    routes = list(_routes(plan, log))
+    if not rewritten and not routes:
         return None
     table = spark.read.format("delta").load(index.table)
-    alive = F.col(EXPIRATION_SLOT) > plan.last
-    kept = table.where(in_cells(rewritten)).where(alive) if rewritten else None
-    if from_log:
-        moved = (
-            table.where(in_cells([LOG]))
-            .where(alive)
-            .where(_is_one_of(str(group), plan.swept))
-            .withColumn(CELL_G, F.lit(0).cast("int"))
-            .withColumn(CELL_E, F.expr(str(group)).cast("int"))
-        )
-        kept = moved if kept is None else kept.unionByName(moved)
-    return kept
+    alive = table.where(F.col(EXPIRATION_SLOT) > plan.last)
+    frames = [alive.where(in_cells(rewritten))] if rewritten else []
+    group = scheme.group_sql(EXPIRATION_SLOT)
+    frames += [_moved(alive.where(in_cells(cells)), route, group) for route, cells in routes]
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _routes(plan: Plan, log: Log) -> Iterator[tuple[Route, list[Cell]]]:
+    """The routes that a live row may take, each with the cells from which it leads."""
+    together: list[tuple[Route, list[Cell]]] = []
+    for cell, route in sorted(plan.moves.items()):
+        if cell not in log.cells or not log.cells[cell].some_live(plan.last):
+            continue
+        for known, cells in together:
+            if known == route:
+                cells.append(cell)
+                break
+        else:
+            together.append((route, [cell]))
+    yield from together
+
+
+def _moved(rows: DataFrame, route: Route, group: str | None) -> DataFrame:
+    """The rows that take the route, in the cells they go to."""
+    if not route.homes or group is None:
+        assert route.rest is not None
+        g, e = str(route.rest.g), str(route.rest.e)
+    else:
+        levels = sorted({home.g for home in route.homes.values()})
+        tests = {
+            level: _is_one_of(group, [k for k, home in route.homes.items() if home.g == level])
+            for level in levels
+        }
+        g = "CASE " + " ".join(f"WHEN {test} THEN {level}" for level, test in tests.items())
+        e = f"CASE WHEN {_is_one_of(group, route.homes)} THEN {group}"
+        if route.rest is None:
+            rows = rows.where(_is_one_of(group, route.homes))
+            g, e = f"{g} END", f"{e} END"
+        else:
+            g, e = f"{g} ELSE {route.rest.g} END", f"{e} ELSE {route.rest.e} END"
+    return rows.withColumn(CELL_G, F.expr(g).cast("int")).withColumn(CELL_E, F.expr(e).cast("int"))
 
 
 def with_cells(frame: DataFrame, scheme: Scheme, plan: Plan | None) -> DataFrame:
@@ -95,7 +125,17 @@ def laid_out(
     sizes = {cell: int(rows * per_row) for cell, rows in new.items()}
     for cell in rewritten:
         sizes[cell] = sizes.get(cell, 0) + log.cells[cell].bytes
-    replaced = [file for file in log.files if file.cell in rewritten] or log.files
+    groups = len({cell.e for cell in index.build_scheme().cells() if not cell.is_log})
+    for route, cells in _routes(plan, log):
+        moved = sum(log.cells[cell].bytes for cell in cells)
+        for home in route.homes.values():
+            # Which groups the rows of a log belong to is not known before they are read.
+            sizes[home] = sizes.get(home, 0) + moved // groups
+        if route.rest is not None:
+            staying = moved * (groups - len(route.homes)) // groups
+            sizes[route.rest] = sizes.get(route.rest, 0) + staying
+    read = {*rewritten, *plan.cells(Action.MOVE)}
+    replaced = [file for file in log.files if file.cell in read] or log.files
     arrangement = arrange(
         sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
     )
@@ -107,7 +147,7 @@ def _read_again(plan: Plan, log: Log) -> list[Cell]:
     return [
         cell
         for cell in plan.cells(Action.REWRITE)
-        if cell in log.cells and not log.cells[cell].all_expire(plan.last)
+        if cell in log.cells and log.cells[cell].some_live(plan.last)
     ]
 
 
@@ -156,5 +196,5 @@ def in_cells(cells: list[Cell]) -> str:
     return "(" + " OR ".join(tests) + ")"
 
 
-def _is_one_of(expression: str, groups: Mapping[int, int]) -> str:
+def _is_one_of(expression: str, groups: Iterable[int]) -> str:
     return f"{expression} IN ({', '.join(map(str, sorted(groups)))})"

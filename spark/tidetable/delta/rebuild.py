@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import LOG
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
-from tidetable.core.plan import Action, Plan, Touch
+from tidetable.core.plan import Action, Plan, Route, Touch
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.table import State
 from tidetable.delta.update import RACES_MAX, Updater
 
 _MERGED = "rebuilt: its files are sorted and merged"
-_EMPTIED = "rebuilt: its rows go to the cells of their groups"
+_EMPTIED = "rebuilt: its rows go where a load would put them"
 
 
 def rebuild(updater: Updater) -> UpdateReport:
@@ -32,13 +32,20 @@ def rebuild(updater: Updater) -> UpdateReport:
 
 
 def rebuild_plan(index: Index, state: State) -> Plan:
-    """Every cell that holds a file; rows of Sweep's log go where a sweep would take them."""
-    cells = state.log.cells
-    touched = {cell: Touch(Action.REWRITE, _MERGED) for cell in cells}
-    swept: dict[int, int] = {}
-    if LOG in cells:
-        groups = [cell.e for cell in index.build_scheme().cells() if cell != LOG]
-        touched = {Cell(0, group): Touch(Action.REWRITE, _MERGED) for group in groups}
-        touched[LOG] = Touch(Action.DROP, _EMPTIED)
-        swept = dict.fromkeys(groups, state.slot)
-    return Plan(state.slot, state.slot, touched, swept)
+    """Every cell that holds a file; rows of logs and of lower levels go where a load puts them."""
+    held = state.log.cells
+    scheme = index.build_scheme()
+    if LOG not in scheme.cells():
+        return Plan(state.slot, state.slot, {cell: Touch(Action.REWRITE, _MERGED) for cell in held})
+    level = scheme.initial_cell(0, 1).g
+    homes = {cell.e: cell for cell in scheme.cells() if cell.g == level and not cell.is_log}
+    own = set(scheme.cells()) & set(held)
+    moves = {
+        cell: Route(homes) if cell.is_log else Route(rest=homes[cell.e])
+        for cell in own
+        if homes.get(cell.e) != cell
+    }
+    fed = {home for route in moves.values() for home in route.targets}
+    touched = {cell: Touch(Action.REWRITE, _MERGED) for cell in (own | fed) - moves.keys()}
+    touched |= {cell: Touch(Action.MOVE, _EMPTIED) for cell in moves}
+    return Plan(state.slot, state.slot, touched, moves)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tidetable.core.balance import imbalance
+from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.config import Index, format_time
 from tidetable.core.errors import UserError
@@ -41,8 +41,10 @@ class Status:
 
     @property
     def imbalance(self) -> float | None:
-        """Largest cell / mean cell; None while there is no row."""
-        return imbalance([state.rows for state in self.cells.values()]) if self.live else None
+        """Largest cell / mean cell, without a log; None while there is no row."""
+        if not self.live:
+            return None
+        return imbalance(alike({cell: one.rows for cell, one in self.cells.items()}).values())
 
     def as_json(self) -> dict[str, Any]:
         uneven = self.imbalance
@@ -99,7 +101,8 @@ class Outlook:
             }
             for cell, touch in sorted(self.plan.touched.items())
         ]
-        rewritten = [self.cells[c] for c in self.plan.cells(Action.REWRITE) if c in self.cells]
+        written_again = self.plan.cells(Action.REWRITE, Action.MOVE)
+        rewritten = [self.cells[cell] for cell in written_again if cell in self.cells]
         return {
             "slot": self.slot,
             "as_of": format_time(self.as_of),

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tidetable.core.cell import LOG, Cell, CellState
+from tidetable.core.cell import Cell
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
 from tidetable.core.plan import Plan
@@ -118,11 +118,8 @@ class Updater:
         began = time.monotonic()
         kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
         frame = self.spark.read.format("delta").load(self.index.table).limit(0)
-        waiting = state.log.cells.get(LOG, CellState()).rows if plan.swept else 0
-        # Which groups the rows of the log belong to is not known before they are read.
-        moved = {Cell(0, group): waiting // len(plan.swept) for group in plan.swept}
         frame = laid_out(
-            self.spark, self.index, frame if kept is None else kept, state.log, plan, moved
+            self.spark, self.index, frame if kept is None else kept, state.log, plan, {}
         )
         removed = removed_by(plan, self.scheme, state.log)
         if not self._committed(frame, removed, note, state.fence):

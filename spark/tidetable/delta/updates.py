@@ -20,7 +20,7 @@ import pyarrow.json as pj
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from tidetable.core.balance import imbalance
+from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.config import Index, format_time
 from tidetable.core.errors import TransientError
@@ -270,7 +270,10 @@ class Updates:
         self, log: Log, version: int, note: Note, before: Note | None, report: UpdateReport | None
     ) -> UpdateRow:
         changes = Changes.of(log, version)
-        cells = [log.cells.get(cell, CellState()) for cell in self.index.build_scheme().cells()]
+        sizes = {
+            cell: log.cells.get(cell, CellState()).rows
+            for cell in self.index.build_scheme().cells()
+        }
         if report is None:
             touched = changes.touched(self.index, note, log)
             new = 0 if note.kind in ("restore", "rebuild") else _stored_new(note, before)
@@ -299,7 +302,7 @@ class Updates:
             files=len(log.files),
             bytes=sum(file.bytes for file in log.files),
             cells=len(touched) if report is None else report.cells,
-            imbalance=round(imbalance([one.rows for one in cells]), 4) if note.live else None,
+            imbalance=round(imbalance(alike(sizes).values()), 4) if note.live else None,
             seconds=None if report is None else report.seconds,
             reasons=note.reasons,
             touched=touched,
@@ -357,7 +360,8 @@ class Changes:
             if note.kind in ("load", "restore"):
                 action = note.kind
             elif cell not in after.cells:
-                action = str(Action.DROP)
+                moved = plan is not None and plan.action is Action.MOVE
+                action = str(Action.MOVE if moved else Action.DROP)
             else:
                 loses = cell in marked or cell in gone
                 action = str(_action(None if plan is None else plan.action, cell in added, loses))
@@ -376,6 +380,8 @@ def _action(planned: Action | None, takes: bool, loses: bool) -> Action:
         if not loses:
             return Action.APPEND
         return planned if takes else Action.EXPIRE
+    if planned is Action.MOVE and not loses:
+        return Action.APPEND
     return Action.REWRITE if planned is None else planned
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidetable.core.cell import LOG, Cell, CellState
+from tidetable.core.cell import Cell, CellState
 from tidetable.core.config import Index, format_duration, format_time
 from tidetable.core.plan import Action, Plan
 from tidetable.delta.log import arrow
@@ -72,11 +72,12 @@ class _Blocks:
 
     def __init__(self, index: Index, cells: Iterable[Cell]) -> None:
         cells = list(cells)
-        base = [cell for cell in cells if cell != LOG]
+        base = [cell for cell in cells if not cell.is_log]
         self.gs = 1 + max(cell.g for cell in base)
         self.es = 1 + max(cell.e for cell in base)
-        self.grouped = index.build_scheme().name == "sweep"
-        self.log = LOG in cells
+        self.kind = {"sweep": "groups", "tiers": "levels"}.get(index.scheme.name, "grid")
+        self.grouped = self.kind == "groups"
+        self.log = any(cell.is_log for cell in cells)
         most = CELLS_MAX_GROUPS if self.grouped else CELLS_MAX_SIDE
         self.g_step = -(-self.gs // CELLS_MAX_SIDE)
         self.e_step = -(-self.es // most)
@@ -84,7 +85,7 @@ class _Blocks:
     @property
     def layout(self) -> dict[str, Any]:
         return {
-            "kind": "groups" if self.grouped else "grid",
+            "kind": self.kind,
             "g": self.gs,
             "e": self.es,
             "g_step": self.g_step,
@@ -94,7 +95,7 @@ class _Blocks:
 
     def of(self, cell: Cell) -> Cell:
         """The first cell of the block."""
-        if cell == LOG:
+        if cell.is_log:
             return cell
         return Cell(cell.g - cell.g % self.g_step, cell.e - cell.e % self.e_step)
 
@@ -123,7 +124,14 @@ class _Blocks:
 _WEIGHT = {
     action: weight
     for weight, action in enumerate(
-        (Action.REWRITE, Action.APPEND_AND_EXPIRE, Action.APPEND, Action.EXPIRE, Action.DROP)
+        (
+            Action.REWRITE,
+            Action.MOVE,
+            Action.APPEND_AND_EXPIRE,
+            Action.APPEND,
+            Action.EXPIRE,
+            Action.DROP,
+        )
     )
 }
 

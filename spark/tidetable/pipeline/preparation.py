@@ -101,6 +101,7 @@ def decision(found: Outlook) -> str:
         "append": "appended to",
         "append+expire": "appended to and rid of expired rows in place",
         "expire": "rid of expired rows in place",
+        "move": "merged into others",
         "drop": "dropped whole",
     }
     counts = Counter(str(touch.action) for touch in found.plan.touched.values())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import Cell
 from tidetable.core.config import Index
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import Scheme
@@ -118,7 +118,7 @@ class Places:
     """Whether the rows of a file belong into its cell, by the least and the greatest slots.
 
     Which part of a cell's name a slot decides is the same for all schemes: g goes by insertion,
-    e by expiration.
+    e by expiration. A row that is not where a load puts it waits in a log, or in a run of Tiers.
     """
 
     scheme: Scheme
@@ -137,21 +137,31 @@ class Places:
             return True
         if ins is None or exp is None:
             return False
-        if file.cell == LOG:
+        assert file.cell is not None
+        if file.cell.is_log:
             # Rows that have left the log are among the statistics, hidden by a deletion vector.
             if file.has_deletions or self.plan is None or ins[0] != ins[1]:
                 return False
-            return any(self.scheme.cell_of(ins[0], slot, self.plan) != LOG for slot in exp)
+            return any(self.scheme.cell_of(ins[0], slot, self.plan) != file.cell for slot in exp)
         return any(
-            self.scheme.initial_cell(i, x) != file.cell for i, x in zip(ins, exp, strict=True)
+            self.scheme.initial_cell(i, x) != file.cell and not self._is_moved_to(file.cell, i, x)
+            for i, x in zip(ins, exp, strict=True)
         )
+
+    def _is_moved_to(self, cell: Cell, insertion: int, expiration: int) -> bool:
+        """Whether the updates so far have brought such a row to this cell."""
+        # Of the rows of one group those of one run move together, hidden ones too.
+        if self.plan is None or insertion < 1:
+            return False
+        return self.scheme.cell_of(insertion, expiration, self.plan) == cell
 
     def is_right(self, file: File) -> bool:
         """Certainly: there is no slot between the least and the greatest that is elsewhere."""
         ins, exp = file.insertion, file.expiration
         if ins is None or exp is None or self.is_wrong(file):
             return False
-        if file.cell == LOG:
+        assert file.cell is not None
+        if file.cell.is_log:
             return ins[0] == ins[1] and exp[0] == exp[1] and not file.has_deletions
         return self._are_alike(True, *ins) and self._are_alike(False, *exp)
 
@@ -182,8 +192,8 @@ def _is_mistimed(file: File, index: Index) -> bool:
 def _add_groups(cells: Mapping[Cell | None, CellFigures], scheme: Scheme, note: Note) -> None:
     """The rows of each expiration part, as the files have them and as the note has them."""
     own = scheme.cells()
-    if LOG in own and cells[LOG].rows:
-        return  # nobody knows to which group the rows in the log belong
+    if any(cells[cell].rows for cell in own if cell.is_log):
+        return  # nobody knows to which group the rows in a log belong
     stored: dict[int, int] = {}
     for cell in own:
         stored[cell.e] = stored.get(cell.e, 0) + cells[cell].rows

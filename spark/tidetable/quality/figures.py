@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tidetable.core.balance import imbalance
+from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell
 from tidetable.core.config import Index, format_time
 from tidetable.core.schemes import Scheme
@@ -25,7 +25,6 @@ from tidetable.quality.cells import CellFigures, cells_of
 from tidetable.quality.files import files_of
 from tidetable.quality.predict import (
     ROWS_PER_CELL_MIN,
-    balanced,
     chance,
     predicted_imbalance,
     rows_to_judge,
@@ -111,7 +110,7 @@ class Figures:
         """Rows of the cells that are to be alike."""
         known = {Cell(one.g, one.e): one.rows for one in self.cells if one.g is not None
                  and one.e is not None}  # fmt: skip
-        return balanced({cell: known.get(cell, 0) for cell in self.scheme.cells()})
+        return alike({cell: known.get(cell, 0) for cell in self.scheme.cells()})
 
     @property
     def imbalance(self) -> float | None:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from math import ceil, log, sqrt
 
-from tidetable.core.balance import imbalance
-from tidetable.core.cell import LOG, Cell
-from tidetable.core.schemes import NoRebuild, Scheme, Sweep
+from tidetable.core.balance import alike, imbalance
+from tidetable.core.cell import LOG, MERGED_LOG, Cell
+from tidetable.core.schemes import NoRebuild, Scheme, Sweep, Tiers
 
 STEPS_MAX = 300_000
 """A layout that takes more steps to count is not predicted: a validation must stay quick."""
@@ -67,12 +67,7 @@ def steady_sizes(scheme: Scheme, slot: int, first: int | None = None) -> Mapping
 def predicted_imbalance(scheme: Scheme, slot: int, first: int | None = None) -> float | None:
     """Largest / mean cell after update `slot` of an even stream that began with slot `first`."""
     sizes = steady_sizes(scheme, slot, first)
-    return None if sizes is None else imbalance(balanced(sizes).values())
-
-
-def balanced(sizes: Mapping[Cell, int]) -> dict[Cell, int]:
-    """The cells that are to be alike: Sweep's log is a queue, as long as it has to be."""
-    return {cell: rows for cell, rows in sizes.items() if cell != LOG}
+    return None if sizes is None else imbalance(alike(sizes).values())
 
 
 def chance(cells: int, rows: int) -> float:
@@ -100,7 +95,17 @@ def files_in(scheme: Scheme, cell: Cell) -> int | None:
         turn = scheme.groups * scheme.every
         if not scheme.deletion_vectors:
             return turn  # what its last sweep wrote, and a file for each update since
-        return turn if cell == LOG else 1
+        if not scheme.merge_log:
+            return turn if cell == LOG else 1
+        # A merge may come two updates later than the one before it did.
+        return {
+            LOG: scheme.merge_log + 2,
+            MERGED_LOG: ceil(turn / scheme.merge_log) + 1,
+        }.get(cell, 1)
+    if isinstance(scheme, Tiers):
+        # Of the top level too no T runs of updates are alive at once; a load may have left one.
+        runs = scheme.fan_in - (cell.g < scheme.top)
+        return scheme.groups if cell == LOG else runs
     if isinstance(scheme, NoRebuild):
         # One for each update that put rows into it and of whose rows one lives.
         return ceil(scheme.period / scheme.insertion)

@@ -19,6 +19,7 @@ from tidetable.core.config.scheme import (
     RebuildConfig,
     SchemeConfig,
     SweepConfig,
+    TiersConfig,
 )
 from tidetable.core.config.source import Late, Source
 
@@ -37,6 +38,7 @@ __all__ = [
     "SchemeConfig",
     "Source",
     "SweepConfig",
+    "TiersConfig",
     "find_index",
     "format_duration",
     "format_size",

@@ -180,6 +180,9 @@ class Index:
     def layout_fingerprint(self) -> dict[str, Any]:
         """What cannot change once the table exists, as JSON values; equal if and only if equal."""
         layout: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", include=set(LAYOUT_FIELDS))
+        if not layout["scheme"].get("merge_log", True):
+            # A table of the time before there was this field is laid out as one without it.
+            del layout["scheme"]["merge_log"]
         return {"arrived_at": self.source.arrived_at, **layout}
 
     @field_validator("expires_at")

@@ -9,10 +9,12 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from tidetable.core.placement import Placement
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 
 CELLS_MAX = 10_000
 EVERY_MAX = 1_000
+MERGE_LOG_MAX = 1_000_000
+FAN_IN_MAX = 1_000
 
 Parts: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=CELLS_MAX)]
 PARTS = "Parts by {} slot; at most one for each update in longest_lifetime."
@@ -90,9 +92,12 @@ class SweepConfig:
     deletion_vectors: Annotated[bool, Field(strict=True)] = False
     """Mark expired rows in place, and keep new rows in a log until their group is swept."""
 
+    merge_log: Annotated[int, Field(strict=True, ge=0, le=MERGE_LOG_MAX)] = 0
+    """Merge the files of the log every so many updates; needs every: 2 or more. 0 is never."""
+
     @property
     def cells(self) -> int:
-        return self.groups + self.deletion_vectors
+        return self.groups + self.deletion_vectors + (self.merge_log > 0)
 
     def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
         """(field, message) for what does not go together; `period` None if it is not known."""
@@ -103,13 +108,55 @@ class SweepConfig:
                 f"{self.every} without deletion vectors would leave expired rows in the table; "
                 "write every: 1, or deletion_vectors: true",
             )
+        if not self.merge_log:
+            return
+        turn = self.groups * self.every
+        if self.merge_log == 1:
+            yield "merge_log", "1 would merge nothing; write 2 or more, or 0 for never"
+        elif self.every < 2:
+            yield (
+                "merge_log",
+                "the log is merged at updates that sweep no group, and with every: 1 each one "
+                "does; write every: 2 or more, or leave out merge_log",
+            )
+        elif self.merge_log >= turn:
+            yield (
+                "merge_log",
+                f"after {turn} updates (groups x every) a row has left the log anyway; "
+                f"write less than {turn}, or leave out merge_log",
+            )
 
     def build(self, period: int) -> Scheme:
-        return Sweep(period, self.groups, self.every, self.deletion_vectors)
+        return Sweep(period, self.groups, self.every, self.deletion_vectors, self.merge_log)
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class TiersConfig:
+    """Partitioned by expiration; sorted runs are merged level by level: for long windows."""
+
+    name: Literal["tiers"] = "tiers"
+
+    groups: Parts
+    """Expiration groups; at most one for each update in longest_lifetime."""
+
+    fan_in: Annotated[int, Field(strict=True, ge=2, le=FAN_IN_MAX)]
+    """So many runs of one level are merged into one of the next."""
+
+    @property
+    def cells(self) -> int:
+        """Without its higher levels, of which there are few."""
+        return self.groups + 1
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        """(field, message) for what does not go together; `period` None if it is not known."""
+        yield from _more_than_slots("groups", self.groups, period)
+
+    def build(self, period: int) -> Scheme:
+        return Tiers(period, self.groups, self.fan_in)
 
 
 SchemeConfig: TypeAlias = Annotated[
-    RebuildConfig | NoRebuildConfig | SweepConfig, Field(discriminator="name")
+    RebuildConfig | NoRebuildConfig | SweepConfig | TiersConfig, Field(discriminator="name")
 ]
 
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from math import lcm
 from typing import ClassVar
 
-from tidetable.core.cell import LOG, Cell
+from tidetable.core.cell import LOG, MERGED_LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Partitioning, Placement
-from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Touch
+from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Route, Touch
 from tidetable.core.schemes.base import recent
 
 
@@ -20,12 +20,15 @@ class Sweep:
 
     With deletion vectors new rows wait in a log of one file per update until their group is swept.
     Without them they wait as one file per group beside the group's base file; then m must be 1.
+    With `merge_log` the files of the log become one of a second log every so many updates; 0 is
+    never.
     """
 
     period: int
     groups: int
     every: int = 1
     deletion_vectors: bool = False
+    merge_log: int = 0
 
     name: ClassVar[str] = "sweep"
     merges: ClassVar[bool] = True
@@ -44,6 +47,23 @@ class Sweep:
                 "that would leave expired rows in the table. "
                 "Choose every: 1, or deletion_vectors: true."
             )
+        if self.merge_log:
+            self._check_merge_log(self.merge_log)
+
+    def _check_merge_log(self, updates: int) -> None:
+        if self.every < 2:
+            # A merge takes the place of a sweep, so that no update is much larger than the others.
+            raise UserError(
+                f"Asked to merge the log every {updates} updates and to sweep at each; the log is "
+                "merged at updates that sweep nothing. Choose every: 2 or more, or no merge_log."
+            )
+        turn = self.groups * self.every
+        if not 2 <= updates < turn:
+            raise UserError(
+                f"Asked to merge the log every {updates} updates; it must be 2 or more, and less "
+                f"than the {turn} updates after which a row has left the log anyway. "
+                "Choose a number in between, or no merge_log."
+            )
 
     @cached_property
     def e(self) -> Partitioning:
@@ -57,20 +77,46 @@ class Sweep:
     @property
     def label(self) -> str:
         without = "" if self.deletion_vectors else " without deletion vectors"
-        return f"Sweep({self.groups},{self.every}){without}"
+        merged = f", log merged every {self.merge_log}" if self.merge_log else ""
+        return f"Sweep({self.groups},{self.every}){without}{merged}"
 
     @property
     def cycle(self) -> int:
-        return lcm(self.period, self.groups * self.every)
+        return lcm(self.period, self.groups * self.every, self.merge_log or 1)
 
     def cells(self) -> tuple[Cell, ...]:
         base = tuple(Cell(0, group) for group in range(self.groups))
-        return (*base, LOG) if self.deletion_vectors else base
+        if not self.deletion_vectors:
+            return base
+        return (*base, LOG, MERGED_LOG) if self.merge_log else (*base, LOG)
 
     def sweeps(self, slot: int) -> bool:
         """Whether update `slot` sweeps its group: each group on its own m-th turn, evenly."""
         turn, group = divmod(slot - 1, self.groups)
         return (turn + group) % self.every == 0
+
+    def swept_by(self, group: int, slot: int) -> int:
+        """The last update up to `slot` that swept the group."""
+        turn = (slot - 1 - group) // self.groups
+        turn -= (turn + group) % self.every
+        return turn * self.groups + group + 1
+
+    def merged_by(self, slot: int) -> int | None:
+        """The last update up to `slot` that merged the log; None if that is never done.
+
+        Of each `merge_log` updates it is the first that sweeps no group: so a large sweep and a
+        large merge never meet.
+        """
+        if not self.merge_log:
+            return None
+        first = slot - (slot - 1) % self.merge_log
+        while True:
+            # At most two updates in a row sweep a group, so this ends at the third window.
+            updates = range(first, min(first + self.merge_log, slot + 1))
+            for update in updates:
+                if not self.sweeps(update):
+                    return update
+            first -= self.merge_log
 
     def plan(self, slot: int) -> Plan:
         return self.fold(slot, slot)
@@ -89,7 +135,27 @@ class Sweep:
             )
             for group in expiring
         }
-        return Plan(first, last, touched | self._touched_log(swept, expiring, last), swept)
+        merged_at = self.merged_by(last)
+        merged = merged_at is not None and merged_at >= first
+        homes = {group: Cell(0, group) for group in swept}
+        moves: dict[Cell, Route] = {}
+        if merged:
+            moves[LOG] = Route(homes, MERGED_LOG)
+            touched[LOG] = Touch(Action.MOVE, "its files become one of the merged log")
+        else:
+            touched |= self._touched_log(swept, expiring, last)
+            if swept and LOG in touched:
+                moves[LOG] = Route(homes)
+        if self.merge_log:
+            touched[MERGED_LOG] = self._touch_of_merged_log(bool(swept), merged)
+            if swept:
+                moves[MERGED_LOG] = Route(homes)
+        return Plan(first, last, touched, moves)
+
+    def _touch_of_merged_log(self, swept: bool, merged: bool) -> Touch:
+        if merged:
+            return Touch(Action.APPEND_AND_EXPIRE, f"takes the log and new rows, and {EXPIRES}")
+        return Touch(Action.EXPIRE, LEAVES if swept else EXPIRES)
 
     def _touched_without_log(self, expiring: set[int]) -> dict[Cell, Touch]:
         return {
@@ -121,21 +187,34 @@ class Sweep:
         if not self.deletion_vectors:
             return base
         # In a fold a row that arrived after its group's last sweep would, one by one, be in the
-        # log still.
-        swept_at = plan.swept.get(base.e)
-        return base if swept_at is not None and insertion_slot <= swept_at else LOG
+        # log still, and in the merged one if a merge came after it.
+        swept_at = self.swept_by(base.e, plan.last)
+        if swept_at >= max(plan.first, insertion_slot):
+            return base
+        merged_at = self.merged_by(plan.last)
+        return MERGED_LOG if merged_at is not None and insertion_slot <= merged_at else LOG
 
     def cell_sql(self, plan: Plan | None, insertion: str, expiration: str) -> tuple[str, str]:
         group = self.e.sql(expiration)
         if plan is None or not self.deletion_vectors:
             return "CAST(0 AS INT)", group
-        if not plan.swept:
-            return f"CAST({LOG.g} AS INT)", f"CAST({LOG.e} AS INT)"
+        log = str(LOG.g)
+        merged_at = self.merged_by(plan.last)
+        if merged_at is not None:
+            log = f"CASE WHEN ({insertion}) <= {merged_at} THEN {MERGED_LOG.g} ELSE {LOG.g} END"
+        # Rows arrive with the plan, so only what it sweeps can have taken them.
+        swept = {
+            part: slot
+            for part in range(self.groups)
+            if (slot := self.swept_by(part, plan.last)) >= plan.first
+        }
+        if not swept:
+            return f"CAST({log} AS INT)", f"CAST({LOG.e} AS INT)"
         in_base = " OR ".join(
-            f"({group} = {k} AND ({insertion}) <= {slot})" for k, slot in sorted(plan.swept.items())
+            f"({group} = {part} AND ({insertion}) <= {slot})" for part, slot in swept.items()
         )
         return (
-            f"CAST(CASE WHEN {in_base} THEN 0 ELSE {LOG.g} END AS INT)",
+            f"CAST(CASE WHEN {in_base} THEN 0 ELSE {log} END AS INT)",
             f"CAST(CASE WHEN {in_base} THEN {group} ELSE {LOG.e} END AS INT)",
         )
 
