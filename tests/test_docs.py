@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 from tidetable.cli import app
 from tidetable.core.config import SCHEMA_PATH, load_index
 from tidetable.core.placement import Placement
-from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 from tidetable.core.simulate import simulate
 from tidetable.delta.note import Note
 from tidetable.delta.report import UpdateReport
@@ -170,25 +170,40 @@ def test_the_documented_default_is_the_real_one(field: str) -> None:
 # -- true ----------------------------------------------------------------------------------------
 
 
-def scheme(label: str) -> Scheme:
-    """`Rebuild 4x4`, `R-ins 12` or `Sweep(8,1) without deletion vectors`, for p = 36."""
+def scheme(period: int, label: str) -> Scheme:
+    """`Rebuild 4x4`, `R-ins 12`, `Sweep(8,1) without deletion vectors` or the like."""
     numbers = [int(number) for number in re.findall(r"\d+", label)]
     if label.startswith("Sweep"):
-        return Sweep(36, *numbers, deletion_vectors="without" not in label)
+        groups, every, merge_log = [*numbers, 0][:3]
+        return Sweep(period, groups, every, "without" not in label, merge_log)
+    if label.startswith("Tiers"):
+        return Tiers(period, *numbers)
     if label.startswith("R-ins"):
-        return Rebuild.by_insertion(36, numbers[0])
+        return Rebuild.by_insertion(period, numbers[0])
     kind = NoRebuild if label.startswith("NoRebuild") else Rebuild
-    return kind(36, *numbers, Placement.ROUND_ROBIN)
+    return kind(period, *numbers, Placement.ROUND_ROBIN)
 
 
-FIGURES = [row for row in table_rows(sections(DOCS / "schemes.md")["Figures"]) if "." in row[1]]
+def figures() -> Iterator[tuple[int, list[str]]]:
+    """Each line of the tables with the p of its table."""
+    period = 0
+    for row in table_rows(sections(DOCS / "schemes.md")["Figures"]):
+        if row[0].startswith("p = "):
+            period = int(row[0].removeprefix("p = "))
+        elif "." in row[1]:
+            yield period, row
 
 
-@pytest.mark.parametrize("row", FIGURES, ids=[row[0] for row in FIGURES])
-def test_figures_are_the_simulators(row: list[str]) -> None:
-    found = simulate(scheme(row[0]))
-    figures = [f"{found.written_avg:.2f}", f"{found.written_max:.2f}", f"{found.files_avg:.1f}"]
-    assert row[1:] == [*figures, str(found.files_max), f"{found.dead_avg:.2f}"]
+FIGURES = list(figures())
+
+
+@pytest.mark.parametrize(
+    ("period", "row"), FIGURES, ids=[f"p={period} {row[0]}" for period, row in FIGURES]
+)
+def test_figures_are_the_simulators(period: int, row: list[str]) -> None:
+    found = simulate(scheme(period, row[0]))
+    said = [f"{found.written_avg:.2f}", f"{found.written_max:.2f}", f"{found.files_avg:.1f}"]
+    assert row[1:] == [*said, str(found.files_max), f"{found.dead_avg:.2f}"]
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "configuration.md"])

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from tests.workspace import Workspace, at
 from tidetable import show
-from tidetable.core.cell import LOG, Cell, CellState
+from tidetable.core.cell import LOG, MERGED_LOG, Cell, CellState
 from tidetable.delta.note import Note
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.status import Status
@@ -132,6 +132,7 @@ def test_a_status_in_words(workspace: Workspace) -> None:
         ("NoRebuild 4x2 chronological", "NoRebuild 4x2 chron."),
         ("Sweep(8,1) without deletion vectors", "Sweep(8,1)"),
         ("Sweep(9,2)", "Sweep(9,2)+log"),
+        ("Sweep(9,2), log merged every 4", "Sweep(9,2)+log/4"),
         ("R-ins 12", "R-ins 12"),
     ],
 )
@@ -158,6 +159,21 @@ def test_the_cells_of_sweep_with_its_log() -> None:
         "  log  ██ 40  in 8 files",
     ]
     assert "log: of all parts" in str(show.cells_legend(cells))
+
+
+def test_the_cells_of_sweep_with_both_logs() -> None:
+    logs = {LOG: CellState(rows=10, files=8, bytes=1), MERGED_LOG: CellState(40, 5, 1)}
+    assert drawn(show.cells_picture({**grid([[51, 27]]), **logs})) == [
+        "                 e0     e1",
+        "              ██ 51  ▓▓ 27",
+        "  log         ░░ 10  in 8 files",
+        "  merged log  ██ 40  in 5 files",
+    ]
+
+
+def test_the_lines_of_tiers_are_levels() -> None:
+    cells = {**grid([[5, 2], [20, 30]]), LOG: CellState(rows=4, files=2, bytes=1)}
+    assert "g: level" in str(show.cells_legend(cells))
 
 
 def test_many_groups_go_on_in_the_next_line() -> None:

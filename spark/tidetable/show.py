@@ -413,7 +413,8 @@ def short_label(label: str) -> str:
     """A scheme's label for a narrow table: what is usual is left out."""
     if label.startswith("Sweep"):
         usual = " without deletion vectors"
-        label = label.replace(", log merged every ", "/")
+        if " merged every " in label:
+            return label.replace(", log merged every ", "+log/")
         return label.removesuffix(usual) if label.endswith(usual) else f"{label}+log"
     return label.removesuffix(" round-robin").replace("chronological", "chron.")
 

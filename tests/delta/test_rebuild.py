@@ -27,8 +27,9 @@ from tidetable.delta.updates import Updates
     [
         {"name": "sweep", "groups": 3, "deletion_vectors": True},
         {"name": "no_rebuild", "insertion": 2, "expiration": 3},
+        {"name": "tiers", "groups": 3, "fan_in": 2},
     ],
-    ids=["sweep_log", "no_rebuild"],
+    ids=["sweep_log", "no_rebuild", "tiers"],
 )
 def test_the_same_rows_in_fewer_files(
     spark: SparkSession, workspace: Workspace, scheme: dict[str, Any]

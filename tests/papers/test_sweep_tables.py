@@ -80,7 +80,8 @@ def test_sweep_writes_p_over_2e_plus_a_half_with_2e_minus_1_files(groups: int) -
 
 def test_sweep_1_1_rewrites_everything_at_each_update() -> None:
     everything = simulate(Rebuild(36, 1, 1))
-    for swept in (simulate(with_log(36, 1, 1)), simulate(Sweep(36, 1))):
+    for scheme in (with_log(36, 1, 1), Sweep(36, 1)):
+        swept = simulate(scheme, updates=36)
         assert [u.written for u in swept.updates] == [u.written for u in everything.updates]
         assert swept.files_max == 1
 

@@ -139,6 +139,19 @@ def test_a_log_is_a_cell_of_its_own(own: Project) -> None:
     assert [(cell["g"], cell["e"]) for cell in shown["cells"]] == [(0, 0), (0, 1), tuple(LOG)]
 
 
+def test_both_logs_and_the_levels_of_tiers_are_drawn(own: Project) -> None:
+    logged = {
+        "name": "sweep", "groups": 2, "every": 2, "deletion_vectors": True, "merge_log": 2,
+    }  # fmt: skip
+    own.make("twice", [row(1, 0, 5)], scheme=logged)
+    shown = picture(standing(own, "twice"), NOW)
+    assert [(cell["g"], cell["e"]) for cell in shown["cells"]][2:] == [(1, -1), (2, -1)]
+    assert any("move" in update["counts"] for update in shown["coming"])
+    own.make("levelled", [row(1, 0, 5)], scheme={"name": "tiers", "groups": 2, "fan_in": 2})
+    layout = picture(standing(own, "levelled"), NOW)["layout"]
+    assert (layout["kind"], layout["g"], layout["e"], layout["log"]) == ("levels", 3, 2, True)
+
+
 def test_the_next_updates_are_those_of_the_scheme(project: Project) -> None:
     shown = picture(standing(project, "gridded"), NOW)
     index = read_catalog(project.folder).entries["gridded"].index

@@ -82,7 +82,7 @@ class Sweep:
 
     @property
     def cycle(self) -> int:
-        return lcm(self.period, self.groups * self.every, self.merge_log or 1)
+        return lcm(self.groups * self.every, self.merge_log or 1)
 
     def cells(self) -> tuple[Cell, ...]:
         base = tuple(Cell(0, group) for group in range(self.groups))
