@@ -31,13 +31,6 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "no_rebuild": {"name": "no_rebuild", "insertion": 2, "expiration": 3},
     "sweep": {"name": "sweep", "groups": 3},
     "sweep_with_log": {"name": "sweep", "groups": 3, "deletion_vectors": True},
-    "sweep_with_merged_log": {
-        "name": "sweep",
-        "groups": 3,
-        "every": 2,
-        "deletion_vectors": True,
-        "merge_log": 3,
-    },
     "tiers": {"name": "tiers", "groups": 2, "fan_in": 2},
 }
 

@@ -61,11 +61,11 @@ def test_a_right_table_holds(tables: Tables, tmp_path: Path, scheme: str) -> Non
     assert (outcome.success, outcome.checked, outcome.slot) == (True, SIZE, SLOT)
     assert outcome.figures["rows"] == outcome.figures["live"] == 126
     skipped = {check.name: check.skipped for check in checks(gather(right.index, SLOT))}
-    with_log = {"live_rows_by_group"} if scheme == "sweep_with_log" else set()
+    with_log = {"live_rows_by_group"} if scheme in ("sweep_with_log", "tiers") else set()
     assert {name for name, why in skipped.items() if why} == with_log
 
 
-@pytest.mark.parametrize("scheme", ["rebuild", "sweep_with_log"])
+@pytest.mark.parametrize("scheme", ["rebuild", "tiers"])
 def test_a_table_that_is_rebuilt_or_replayed_holds(
     tables: Tables, tmp_path: Path, scheme: str
 ) -> None:
