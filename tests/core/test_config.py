@@ -599,6 +599,12 @@ def test_a_check_of_two_fields_does_not_wait_for_a_third(project: Path) -> None:
     [
         ("36500d", "{name: sweep, groups: 8}", "9: longest_lifetime: 36500d holds 1752000 updates"),
         (
+            "20000d",
+            "{name: tiers, groups: 3000, fan_in: 2}",
+            "12: scheme.groups: 3000 with 10 levels each are 30000 cells; "
+            "there may be at most 10000; write at most 1000",
+        ),
+        (
             "300d",
             "{name: rebuild, insertion: 101, expiration: 100}",
             "12: scheme.insertion: 101 x 100 parts are 10100 cells; "

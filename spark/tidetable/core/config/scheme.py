@@ -142,16 +142,20 @@ class TiersConfig:
     fan_in: Annotated[int, Field(strict=True, ge=2, le=FAN_IN_MAX)]
     """So many runs of one level are merged into one of the next."""
 
-    @property
-    def cells(self) -> int:
-        """Without its higher levels, of which there are few."""
-        return self.groups + 1
-
     def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
         """(field, message) for what does not go together; `period` None if it is not known."""
         yield from _more_than_slots("groups", self.groups, period)
+        if period is None or self.groups > period:
+            return
+        levels = self.build(period).top + 1
+        if self.groups * levels > CELLS_MAX:
+            yield (
+                "groups",
+                f"{self.groups} with {levels} levels each are {self.groups * levels} cells; "
+                f"there may be at most {CELLS_MAX}; write at most {CELLS_MAX // levels}",
+            )
 
-    def build(self, period: int) -> Scheme:
+    def build(self, period: int) -> Tiers:
         return Tiers(period, self.groups, self.fan_in)
 
 
