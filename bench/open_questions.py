@@ -27,6 +27,8 @@ def main() -> None:
             print(table(f"p = {period}", by_lifetimes(period, lifetimes)))
     print("\n## Tiers that also merge a group once too many of its rows are dead\n")
     print(table("lifetimes uniform", on_dead_rows()))
+    print("\n## Sweeps that leave alone files in which nothing expires, unless they are small\n")
+    print(table("p = 144, without deletion vectors", leaving_alone()))
 
 
 Figures = tuple[float, float, float, float, float]
@@ -172,6 +174,60 @@ def swept(runs: list[Run], taken: list[dict[int, int]], fan_in: int, limit: floa
     new = merged(level, [*(run.rows for run in old), *taken])
     runs[:] = [*(run for run in runs if run not in old), new]
     return new
+
+
+# -- leaving files alone ---------------------------------------------------------------------------
+
+
+def leaving_alone() -> Iterator[tuple[str, Figures]]:
+    period = 144
+    uniform = dict.fromkeys(range(1, period + 1), 10)
+    for name, lifetimes in {"uniform": uniform, **workloads(period)}.items():
+        yield f"{name}: Sweep(16,1)", selective(period, 16, lifetimes, 1.0)
+        for small in (1.0, 0.25, 0.1, 0.0):
+            label = f"{name}: Sweep(8,1)"
+            if small < 1:
+                label += f", merging files up to {small:.0%} of their group"
+            yield label, selective(period, 8, lifetimes, small)
+
+
+def selective(period: int, groups: int, lifetimes: Mapping[int, int], small: float) -> Figures:
+    """Sweep without deletion vectors; a file is rewritten only if a row expires or it is small.
+
+    A file is small if it has at most this share of its group's rows; with 1 that is each of them.
+    """
+    arriving = sum(lifetimes.values())
+    runs: list[list[Run]] = [[] for _ in range(groups)]
+    written, files = [], []
+    for slot in range(1, 5 * period + 1):
+        swept_group = (slot - 1) % groups
+        new: dict[int, dict[int, int]] = {}
+        for life, rows in lifetimes.items():
+            new.setdefault((slot + life - 1) % groups, {})[slot + life] = rows
+        write = 0
+        for group, rows in new.items():
+            if group != swept_group:
+                runs[group].append(merged(0, [rows]))
+                write += runs[group][-1].stored
+        own = [run for run in runs[swept_group] if set(run.rows) != {slot}]
+        limit = small * sum(run.live for run in own)
+        again = [run for run in own if slot in run.rows or run.live <= limit]
+        if len(again) > 1 or any(slot in run.rows for run in again) or swept_group in new:
+            one = merged(0, [new.get(swept_group, {}), *(run.rows for run in again)])
+            one.rows.pop(slot, None)
+            write += one.live
+            own = [*(run for run in own if run not in again), one]
+        runs[swept_group] = own
+        written.append(write)
+        files.append(sum(map(len, runs)))
+    steady = slice(2 * period, None)
+    return (
+        mean(written[steady]) / arriving,
+        max(written[steady]) / arriving,
+        mean(files[steady]),
+        max(files[steady]),
+        0.0,
+    )
 
 
 def merged(level: int, parts: list[dict[int, int]]) -> Run:
