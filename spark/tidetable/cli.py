@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
@@ -159,7 +160,11 @@ def check(
 ) -> None:
     """Is the index in order? YAML, table and the rows waiting in the source. Changes nothing."""
     found = load(index)
-    answer: dict[str, Any] = {"index": found.name, "scheme": found.build_scheme().label, "ok": True}
+    if not yaml_only:
+        from tidetable.delta.table import resolved
+
+        found = resolved(found)
+    answer: dict[str, Any] = {"index": found.name, "scheme": found.scheme_label, "ok": True}
     if not yaml_only:
         answer |= _preview(found, as_json)
     if as_json:
@@ -564,13 +569,19 @@ def _count(seen: View, wanted: Restriction, engine: Engine, as_json: bool) -> in
 def status(index: IndexName, as_json: AsJson = False) -> None:
     """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM."""
     from tidetable import show
+    from tidetable.delta.drift import drift
     from tidetable.delta.status import status as read_status
+    from tidetable.delta.table import IndexTable
 
-    found = read_status(load(index))
+    described = load(index)
+    found = read_status(described)
+    parted = drift(found.index, IndexTable(described).required_state())
     if as_json:
-        emit(found.as_json())
+        emit(found.as_json() | {"drift": None if parted is None else parted.as_json()})
         return
     out.print(show.status_summary(found))
+    if parted is not None and parted.sentences:
+        out.print(show.drift_summary(parted))
     if not found.live:
         return
     out.print()
@@ -718,6 +729,82 @@ def simulate(
         )
         return
     out.print(show.simulation_table(f"{chosen.label}, p = {period}", found))
+
+
+# -- advise --------------------------------------------------------------------------------------
+
+
+@app.command()
+def advise(
+    index: IndexName,
+    probes_per_update: Annotated[
+        float | None, typer.Option(metavar="N", help="Keys looked up between two updates.", min=0)
+    ] = None,
+    scans_per_update: Annotated[
+        float | None, typer.Option(metavar="N", help="Scans between two updates.", min=0)
+    ] = None,
+    update_seconds_max: Annotated[
+        float | None, typer.Option(metavar="S", help="No update may take longer.", min=0)
+    ] = None,
+    files_max: Annotated[
+        int | None, typer.Option(metavar="N", help="No more files in the table.", min=1)
+    ] = None,
+    purge_within: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Bytes of expired rows are gone so soon, such as 36h."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What things cost, from this file, whatever machine."),
+    ] = None,
+    recalibrate: Annotated[
+        bool, typer.Option("--recalibrate", help="Measure this machine anew.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Which scheme and settings suit this source, on this machine? Changes nothing."""
+    from tidetable import show
+    from tidetable.core.advise import advise as search
+    from tidetable.core.config import parse_duration
+
+    found = load(index)
+    limit = None
+    if purge_within is not None:
+        try:
+            limit = parse_duration(purge_within)
+        except ValueError as error:
+            raise UserError(f"--purge-within: {error}") from None
+    if calibration is not None and not recalibrate and not calibration.is_file():
+        raise UserError(
+            f"--calibration: there is no file {calibration}. Leave the option out, or make the "
+            "file with --recalibrate."
+        )
+    spark = start_spark(as_json)
+    from tidetable.delta.calibrate import calibrated
+    from tidetable.delta.choose import require, wishes_of
+    from tidetable.delta.histogram import read_workload
+
+    asked = {
+        "probes_per_update": probes_per_update,
+        "scans_per_update": scans_per_update,
+        "update_seconds_max": update_seconds_max,
+        "files_max": files_max,
+        "purge_within": limit,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    wishes = replace(wishes_of(found), **given)  # type: ignore[arg-type]
+    with busy("reading the source", as_json):
+        workload = read_workload(spark, found)
+    prices = calibrated(spark, found, say, path=calibration, anew=recalibrate)
+    with busy("simulating", as_json):
+        advice = search(workload, prices, wishes)
+    if as_json:
+        for one in advice.best or advice.nearest:
+            first = bool(advice.best) and one is advice.best[0]
+            emit(one.as_json() | {"why": advice.why if first else None})
+    else:
+        out.print(show.advice(advice))
+    require(advice)
 
 
 # -- running -------------------------------------------------------------------------------------

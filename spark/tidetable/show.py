@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -25,6 +25,8 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.status import Outlook, Status
 
 if TYPE_CHECKING:
+    from tidetable.core.advise import Advice
+    from tidetable.delta.drift import Drift
     from tidetable.delta.maintain import Purge
     from tidetable.quality.outcome import Outcome
 
@@ -391,6 +393,64 @@ def simulation_table(label: str, found: Simulation) -> Table:
         str(found.files_max), f"{found.dead_avg:.2f}",
     )  # fmt: skip
     return table
+
+
+# -- the advisor -----------------------------------------------------------------------------------
+
+
+def advice(found: Advice) -> RenderableType:
+    """What the source is like, the best settings or those that come nearest, and why."""
+    from tidetable.core.advise.candidates import RULE
+
+    workload = found.workload
+    source = (
+        f"{workload.rows_per_slot:,.4g} rows in a slot, {workload.bytes_per_row:,.0f} bytes each, "
+        f"living {workload.mean_lifetime:.3g} of {workload.period:,} slots on average: "
+        f"{workload.live_rows:,.0f} live rows, {human_bytes(workload.live_bytes)}"
+    )
+    shown = found.best or found.nearest
+    predicted = [one.prediction for one in shown]
+    table = _fitted_table(
+        [
+            _Column("scheme", [short_label(one.label) for one in shown], "left"),
+            _Column("total s", [f"{one.total_s:.2f}" for one in shown]),
+            _Column("update s", [f"{one.update_s:.2f}" for one in predicted]),
+            _Column("largest", [f"{one.update_s_max:.2f}" for one in predicted], rank=3),
+            _Column("probe ms", [f"{1000 * one.probe_s:.0f}" for one in predicted]),
+            _Column("scan s", [f"{one.scan_s:.2f}" for one in predicted], rank=2),
+            _Column("written", [f"{one.written_per_inserted:.2f}" for one in predicted]),
+            _Column("files", [f"{one.files:.0f}" for one in predicted]),
+            _Column("dead", [f"{one.dead:.2f}" for one in predicted], rank=1),
+            _Column("purged in", [human_duration(one.purge_within) for one in predicted], rank=4),
+        ]
+    )
+    parts: list[RenderableType] = [Text(source), table]
+    if found.best:
+        written = ", ".join(f"{name}: {_yaml(value)}" for name, value in shown[0].scheme.items())
+        parts += [Text(found.why), Text(f"scheme: {{{written}}}", style="bold")]
+    looked = f"{found.looked_at} settings looked at"
+    left_out = f", {found.too_many_runs} left out for too many files" if found.too_many_runs else ""
+    parts.append(Text(f"{looked}{left_out}. {RULE}", style="dim"))
+    return Group(*parts)
+
+
+def drift_summary(found: Drift) -> RenderableType:
+    """A line for each way in which the table has parted from what was predicted."""
+    lines = [*found.sentences, found.advice] if found.advice else list(found.sentences)
+    return Group(*(Text(f"drift: {line}", style="yellow") for line in lines))
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def human_duration(duration: timedelta) -> str:
+    """26h 30m: the two largest units."""
+    seconds = int(duration.total_seconds())
+    parts = [(seconds // 86_400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m"),
+             (seconds % 60, "s")]  # fmt: skip
+    told = [f"{number}{unit}" for number, unit in parts if number]
+    return " ".join(told[:2]) or "0s"
 
 
 # -- words and values ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tidetable.core.errors import TransientError, UserError
 
 COMMANDS = (
     "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "validate",
-    "maintain", "purge", "simulate",
+    "maintain", "purge", "simulate", "advise",
 )  # fmt: skip
 
 

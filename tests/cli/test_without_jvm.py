@@ -39,7 +39,7 @@ def things(workspace: Workspace) -> Workspace:
 def test_status_for_programs(things: Workspace) -> None:
     (found,) = tidetable("status", things.yaml, "--json").objects
     assert list(found) == [
-        "slot", "as_of", "scheme", "live", "files", "bytes", "imbalance", "cells",
+        "slot", "as_of", "scheme", "live", "files", "bytes", "imbalance", "cells", "drift",
     ]  # fmt: skip
     assert found["slot"] == 0
     assert found["as_of"] == "2024-03-01T00:00:00Z"

@@ -411,7 +411,7 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "sweep, groups: 8",
             "swep, groups: 8",
             "12: scheme.name: 'swep' is not a scheme; "
-            "allowed are rebuild, no_rebuild, sweep, tiers; did you mean 'sweep'?",
+            "allowed are rebuild, no_rebuild, sweep, tiers, auto; did you mean 'sweep'?",
         ),
         ("name: sweep, ", "", "12: scheme.name: is missing; write which scheme: rebuild, no_rebu"),
         ("{name: sweep, groups: 8}", "sweep", "12: scheme: 'sweep' is not a mapping; write a na"),

@@ -39,6 +39,13 @@ class Update:
     sizes: Mapping[Cell, int]
     """Live rows of each cell of the layout."""
 
+    files_written: int = 0
+    files_marked: int = 0
+    """Files with rows that were removed in place and are stored still."""
+
+    dead_for: int = 0
+    """So many updates ago the oldest of these rows was removed."""
+
     @property
     def dead(self) -> float:
         """The share of the stored rows that have expired or been superseded."""
@@ -93,9 +100,13 @@ def simulate(
     updates: int | None = None,
     warmup: int | None = None,
     prune: bool = False,
+    loaded: Mapping[tuple[int, int], int] | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
     """Run the scheme from an empty table; the figures are of what follows the warm-up.
+
+    `loaded` gives the rows of slot 0 by (insertion slot, expiration slot), as a real table is
+    loaded: with a full window in it the warm-up can be short.
 
     Unless told otherwise the workload is `uniform`, the warm-up reaches its steady state and the
     updates after it are one whole cycle. `prune` applies `Plan.pruned`, as a real update does; it
@@ -106,6 +117,7 @@ def simulate(
     # After p updates the window is full, and a cycle later every cell and log file is of that time.
     warmup = scheme.period + scheme.cycle if warmup is None else warmup
     table = _Table(scheme, prune)
+    table.load(loaded or {})
     kept = []
     for slot in range(1, warmup + updates + 1):
         update = table.update(slot, arrivals(slot))
@@ -127,6 +139,8 @@ class _File:
     rows: _Rows
     live: int
     stored: int
+    dead_since: int | None = None
+    """The first update that removed rows of it in place."""
 
 
 class _Stored:
@@ -151,20 +165,22 @@ class _Stored:
         for file in self.files:
             part = file.rows.get(group)
             if part:
-                self._lose(file, part.pop(slot, 0))
+                self._lose(file, part.pop(slot, 0), slot)
         self._without_empty_files()
 
-    def leave(self, route: Route) -> Iterator[tuple[Cell, _Rows]]:
+    def leave(self, route: Route, slot: int) -> Iterator[tuple[Cell, _Rows]]:
         """Removes the rows that go elsewhere in place, and tells where."""
         for file in self.files:
             for group in list(file.rows) if route.rest else route.homes:
                 home, part = route.of(group), file.rows.pop(group, None)
                 if part and home is not None:
-                    self._lose(file, sum(part.values()))
+                    self._lose(file, sum(part.values()), slot)
                     yield home, {group: part}
         self._without_empty_files()
 
-    def _lose(self, file: _File, count: int) -> None:
+    def _lose(self, file: _File, count: int, slot: int) -> None:
+        if count and file.dead_since is None:
+            file.dead_since = slot
         file.live -= count
         self.live -= count
 
@@ -192,6 +208,17 @@ class _Table:
         self._prune = prune
         self._cells = {cell: _Stored() for cell in scheme.cells()}
         self._groups: dict[int, int] = {}
+        self._files_written = 0
+
+    def load(self, rows: Mapping[tuple[int, int], int]) -> None:
+        """One file in each cell that gets rows, as the first load of a real table."""
+        by_cell: dict[Cell, _Rows] = {}
+        for (insertion, expiration), count in rows.items():
+            cell = self._scheme.initial_cell(insertion, expiration)
+            part = by_cell.setdefault(cell, {}).setdefault(cell.e, {})
+            part[expiration] = part.get(expiration, 0) + count
+        for cell, loaded in by_cell.items():
+            self._cells[cell].append(loaded)
 
     def update(self, slot: int, arriving: Mapping[int, int]) -> Update:
         plan = self._scheme.plan(slot)
@@ -205,15 +232,21 @@ class _Table:
         if self._prune:
             states = {cell: self._cells[cell].state() for cell in plan.touched}
             plan = plan.pruned(states, counts, merges=self._scheme.merges)
+        self._files_written = 0
         written = self._apply(plan, new)
+        files = [file for stored in self._cells.values() for file in stored.files]
+        dead_since = [file.dead_since for file in files if file.dead_since is not None]
         return Update(
             slot=slot,
             inserted=sum(counts.values()),
             written=written,
-            files=sum(len(stored.files) for stored in self._cells.values()),
+            files=len(files),
             live=sum(stored.live for stored in self._cells.values()),
             stored=sum(stored.stored for stored in self._cells.values()),
             sizes={cell: stored.live for cell, stored in self._cells.items()},
+            files_written=self._files_written,
+            files_marked=len(dead_since),
+            dead_for=slot - min(dead_since, default=slot),
         )
 
     def _grouped(self, slot: int, arriving: Mapping[int, int]) -> _Rows:
@@ -242,7 +275,7 @@ class _Table:
             elif touch.action is not Action.APPEND:
                 self._cells[cell].expire(expiring, plan.last)
         for source, route in plan.moves.items():
-            for home, rows in self._cells[source].leave(route):
+            for home, rows in self._cells[source].leave(route, plan.last):
                 coming[home].append(rows)
         written = 0
         for cell, touch in plan.touched.items():
@@ -250,7 +283,9 @@ class _Table:
             if touch.action is Action.REWRITE:
                 parts += [file.rows for file in self._cells[cell].files]
                 self._cells[cell] = _Stored()
-            written += self._cells[cell].append(_merged(parts))
+            appended = self._cells[cell].append(_merged(parts))
+            self._files_written += appended > 0
+            written += appended
         assert not coming, f"update {plan.last} has no place for rows of {list(coming)}"
         return written
 

@@ -49,6 +49,9 @@ class Note:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Quarantined rows by reason."""
 
+    predicted_s: float | None = None
+    """What the advisor, if it chose the scheme, said that an average update would take."""
+
     def dumps(self) -> str:
         """As it goes into the commit. Forecast: a list from slot + 1 on, most of p is occupied."""
         data = asdict(self)
@@ -92,5 +95,5 @@ class Note:
     def _as_of_a_commit_that_takes_nothing(self, kind: str, run: str) -> Note:
         return replace(
             self, kind=kind, run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
-            expired=0, arrivals={}, late={}, reasons={},
+            expired=0, arrivals={}, late={}, reasons={}, predicted_s=None,
         )  # fmt: skip

@@ -41,5 +41,8 @@ class UpdateReport:
     checks: dict[str, int] | None = None
     """What the check of all rows counted, if this update made one (quality.check_rows_every)."""
 
+    predicted_s: float | None = None
+    """What the advisor said that an average update would take; None if it did not choose."""
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -72,6 +72,7 @@ class Status:
 def status(index: Index) -> Status:
     table = IndexTable(index)
     state = table.required_state()
+    index = table.index
     scheme = index.build_scheme()
     cells = {cell: state.log.cells.get(cell, CellState()) for cell in scheme.cells()}
     return Status(index, state.slot, table.as_of(state.slot), scheme.label, state.note, cells)
@@ -119,7 +120,7 @@ def outlook(index: Index, slot: int | None) -> Outlook:
     """The plan for the next update, or for a later one as the cells are now."""
     table = IndexTable(index)
     state = table.state()
-    scheme = index.build_scheme()
+    index = table.index
     following = 0 if state is None else state.slot + 1
     wanted = following if slot is None else slot
     if wanted < following:
@@ -127,15 +128,14 @@ def outlook(index: Index, slot: int | None) -> Outlook:
             f"Slot {wanted} of {index.name!r} is done; the table stands at slot {following - 1}. "
             f"Plan slot {following} or a later one."
         )
-    if wanted == 0:
-        plan = Plan(0, 0, {})
-    else:
-        plan = scheme.plan(wanted)
+    # Before the table is made, the scheme need not be chosen yet.
+    scheme = None if wanted == 0 else index.build_scheme()
+    plan = Plan(0, 0, {}) if scheme is None else scheme.plan(wanted)
     cells = {} if state is None else dict(state.log.cells)
     expiring = None
     if state is not None:
         expiring = state.note.live_by_expiration.get(wanted, 0)
-        if wanted == following:
+        if scheme is not None and wanted == following:
             # Where rows arrive is not known yet: count one row into each cell that can take some.
             arrivals = {
                 cell: 1

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tidetable.core.config import Index
+from pydantic import Field, TypeAdapter, ValidationError
+
+from tidetable.core.config import Index, SchemeConfig
 from tidetable.core.errors import TidetableError, UserError
 from tidetable.delta.columns import quoted, sql_text
 from tidetable.delta.log import Commit, Log, open_log
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 PROPERTY_INDEX = "tidetable.index"
 PROPERTY_LAYOUT = "tidetable.layout"
+PROPERTY_CHOSEN = "tidetable.chosen"
+"""What the advisor chose by when it made the table: its prediction and what it knew."""
+
 _WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
 """Delta keeps no bounds for these and refuses to be asked for them."""
 
@@ -47,9 +52,50 @@ class State:
         return self.note.slot
 
     @property
+    def predicted_s(self) -> float | None:
+        """What the advisor said that an average update would take, if it chose the scheme."""
+        found = (chosen_of(self.log) or {}).get("predicted", {}).get("update_s")
+        return None if found is None else float(found)
+
+    @property
     def fence(self) -> str:
         """Names this state; a commit that starts from it uses it up (see decisions.md)."""
         return f"{self.note.index}@{self.note.slot}#{self.version}"
+
+
+def resolved(index: Index) -> Index:
+    """The index with the scheme that its table was made with, where the YAML says auto.
+
+    The same index if the YAML names a scheme, or as long as there is no table. Called wherever an
+    index meets its table; it opens the log only for an index whose scheme is auto.
+    """
+    if not index.is_auto:
+        return index
+    log = open_log(index.table)
+    if log is None or log.properties.get(PROPERTY_INDEX) != index.name:
+        return index
+    made = json.loads(log.properties.get(PROPERTY_LAYOUT, "{}"))
+    try:
+        scheme = _SCHEME.validate_python(made.get("scheme"))
+    except ValidationError as error:
+        raise UserError(
+            f"{index.table} says that it was made with the scheme {json.dumps(made.get('scheme'))},"
+            " which this version does not know. Use the version that made it, or give the index a "
+            "new `table:`."
+        ) from error
+    return index.with_scheme(scheme)
+
+
+def chosen_of(log: Log) -> dict[str, Any] | None:
+    """By what the advisor chose when the table was made; None if it did not choose."""
+    text = log.properties.get(PROPERTY_CHOSEN)
+    found: dict[str, Any] | None = None if text is None else json.loads(text)
+    return found
+
+
+_SCHEME: TypeAdapter[SchemeConfig] = TypeAdapter(
+    Annotated[SchemeConfig, Field(discriminator="name")]
+)
 
 
 class IndexTable:
@@ -65,6 +111,7 @@ class IndexTable:
         if log is None:
             self._check_place_is_free()
             return None
+        self.index = resolved(self.index)
         owner = log.properties.get(PROPERTY_INDEX)
         if owner is None:
             raise UserError(
@@ -212,8 +259,16 @@ class IndexTable:
             )
 
 
-def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
-    """Makes the empty table. Two that make it at once make one."""
+def create_table(
+    spark: SparkSession,
+    index: Index,
+    schema: StructType,
+    chosen: Mapping[str, Any] | None = None,
+) -> None:
+    """Makes the empty table. Two that make it at once make one.
+
+    `chosen` tells by what the advisor chose the scheme, if it did.
+    """
     uses_vectors = index.build_scheme().uses_deletion_vectors
     statistics = [index.inserted_at, index.expires_at or "_expires_at"]
     if schema[index.key].dataType.typeName() not in _WITHOUT_STATISTICS:
@@ -222,6 +277,7 @@ def create_table(spark: SparkSession, index: Index, schema: StructType) -> None:
         PROPERTY_INDEX: index.name,
         PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
         "delta.enableDeletionVectors": "true" if uses_vectors else "false",
+        **({} if chosen is None else {PROPERTY_CHOSEN: json.dumps(chosen, sort_keys=True)}),
         **_retention(index),
         "delta.dataSkippingStatsColumns": ",".join(
             f"`{name}`"

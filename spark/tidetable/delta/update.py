@@ -17,6 +17,7 @@ from tidetable.core.cell import Cell
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
 from tidetable.core.plan import Plan
+from tidetable.core.schemes import Scheme
 from tidetable.delta.arrange import spread
 from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
 from tidetable.delta.commit import (
@@ -35,7 +36,14 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
-from tidetable.delta.table import DamagedTable, IndexTable, State, create_table, follow_retention
+from tidetable.delta.table import (
+    DamagedTable,
+    IndexTable,
+    State,
+    create_table,
+    follow_retention,
+    resolved,
+)
 from tidetable.delta.updates import Updates, touched_cell
 
 RACES_MAX = 5
@@ -50,13 +58,21 @@ class Updater:
 
     def __init__(self, spark: SparkSession, index: Index, progress: Progress | None = None) -> None:
         self.spark = spark
-        self.index = index
-        self.scheme = index.build_scheme()
-        self.table = IndexTable(index)
-        self.source = Source(spark, index)
-        self.quarantine = Quarantine(spark, index)
-        self.updates = Updates(index)
         self._say = progress or (lambda _: None)
+        self._adopt(resolved(index))
+
+    def _adopt(self, index: Index) -> None:
+        """Works on this index from now on. Only `load_first` may meet one with no scheme yet."""
+        self.index = index
+        self._scheme = None if index.is_auto else index.build_scheme()
+        self.table = IndexTable(index)
+        self.source = Source(self.spark, index)
+        self.quarantine = Quarantine(self.spark, index)
+        self.updates = Updates(index)
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.index.build_scheme() if self._scheme is None else self._scheme
 
     # -- what callers use --------------------------------------------------------------------------
 
@@ -243,6 +259,8 @@ class Updater:
             late=dict(late.by_slot),
             live_by_expiration=forecast,
             reasons=counts.reasons,
+            # A fold is no average update.
+            predicted_s=state.predicted_s if last == state.slot + 1 else None,
         )
         _check_laws(note, state.note.live)
         return note
@@ -267,7 +285,7 @@ class Updater:
             self._check_bad_rows(counts, slot)
             if create:
                 # Not before: with a table there the YAML could no longer be corrected.
-                create_table(self.spark, self.index, _stored_schema(rows))
+                self._create(_stored_schema(rows))
             forecast = counts.by_expiration(slot)
             note = Note(
                 index=self.index.name,
@@ -299,6 +317,18 @@ class Updater:
             return self._verified(log, note, None, note.live, began, Stragglers())
         finally:
             batch.unpersist()
+
+    def _create(self, schema: StructType) -> None:
+        """Makes the table; if the scheme is auto, with what the advisor chooses."""
+        if not self.index.is_auto:
+            create_table(self.spark, self.index, schema)
+            return
+        from tidetable.delta.choose import choose_scheme
+
+        chosen = choose_scheme(self.spark, self.index, self._say)
+        create_table(self.spark, self.index.with_scheme(chosen.scheme), schema, chosen.as_json())
+        # Of two writers that make it at once, one has chosen for both.
+        self._adopt(resolved(self.index))
 
     # -- parts of both --------------------------------------------------------------------------
 
@@ -424,6 +454,7 @@ class Updater:
             missing=sum(late.missing.values()),
             reasons=dict(note.reasons),
             touched=touched,
+            predicted_s=note.predicted_s,
         )
 
 

@@ -17,7 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    QueryBuilder,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidetable.core.balance import alike, imbalance
@@ -30,6 +37,7 @@ from tidetable.delta.note import Note
 from tidetable.delta.place import updates_path
 from tidetable.delta.read import rows as python_rows
 from tidetable.delta.report import UpdateReport
+from tidetable.delta.table import resolved
 
 ROWS_MAX = 10_000
 """So many rows stay at most; the newest."""
@@ -95,6 +103,9 @@ class UpdateRow:
 
     checks: Mapping[str, int] | None
     """What a check of all rows counted, if there was one."""
+
+    predicted_s: float | None = None
+    """What the advisor said that an average update would take, if it chose the scheme."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it, times as text."""
@@ -203,6 +214,7 @@ class Updates:
         log = open_log(self.index.table)
         if log is None:
             return 0
+        self.index = resolved(self.index)
         # The version counts from 0 again in a table that was made anew: its id tells them apart.
         writer = f"{self.index.name}#updates#{log.table.metadata().id}"
         done = table.transaction_version(writer)
@@ -231,7 +243,7 @@ class Updates:
     def _table(self) -> DeltaTable:
         log = open_log(self.path)
         if log is not None:
-            return log.table
+            return _with_all_columns(log.table)
         try:
             return DeltaTable.create(
                 reader_uri(self.path), SCHEMA, mode="ignore", configuration=_PROPERTIES
@@ -307,6 +319,7 @@ class Updates:
             reasons=note.reasons,
             touched=touched,
             checks=None if report is None else report.checks,
+            predicted_s=note.predicted_s,
         )
 
 
@@ -399,6 +412,15 @@ def _stored_new(note: Note, before: Note | None) -> int:
         return note.live if note.kind == "load" else note.inserted
     stayed = sum(rows for slot, rows in before.live_by_expiration.items() if slot > note.slot)
     return note.live - stayed
+
+
+def _with_all_columns(table: DeltaTable) -> DeltaTable:
+    """Adds the columns that an older version of this program did not have yet."""
+    present = {field.name for field in table.schema().fields}
+    missing = [field for field in Schema.from_arrow(SCHEMA).fields if field.name not in present]
+    if missing:
+        table.alter.add_columns(missing)
+    return table
 
 
 def _open(log: Log, version: int) -> Log:

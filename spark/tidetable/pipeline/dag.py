@@ -33,7 +33,7 @@ def index_dag(entry: Entry) -> DAG:
     last_start = None if index.end is None else index.end - index.update_every
     with DAG(
         dag_id(index.name),
-        description=index.description or f"{index.name}: {index.build_scheme().label}",
+        description=index.description or f"{index.name}: {index.scheme_label}",
         schedule=DeltaDataIntervalTimetable(index.update_every),
         start_date=index.start,
         end_date=last_start,
@@ -82,7 +82,7 @@ def doc_md(entry: Entry) -> str:
 | lives | from `{index.inserted_at}` to `{index.expires_at or index.lifetime}` |
 | updates | every {format_duration(index.update_every)} from {format_time(index.start)}{ends} |
 | longest lifetime | {window} |
-| scheme | {index.build_scheme().label} |
+| scheme | {index.scheme_label} |
 | table | `{_shown(index)}` |
 | Spark | `engine: {index.engine.value}` |
 

@@ -54,6 +54,7 @@ def picture(standing: Standing, now: datetime) -> dict[str, Any]:
     told |= _history(index)
     if found is None:
         return told
+    index = found.index  # with the scheme that an `auto` has become
     blocks = _Blocks(index, found.cells)
     return told | {
         "files": found.files,

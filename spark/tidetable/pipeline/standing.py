@@ -95,11 +95,13 @@ class Standing:
     def as_json(self) -> dict[str, Any]:
         """One line of the list of indexes."""
         index, found = self.entry.index, self.status
+        if found is not None:
+            index = found.index  # with the scheme that an `auto` has become
         return {
             "name": self.entry.name,
             "dag_id": self.entry.dag_id,
             "file": self.entry.file,
-            "scheme": None if index is None else index.build_scheme().label,
+            "scheme": None if index is None else index.scheme_label,
             "slot": None if found is None else found.slot,
             "as_of": None if found is None else format_time(found.as_of),
             "live": None if found is None else found.live,
@@ -175,6 +177,7 @@ def _as_far_as_known(index: Index) -> Status | None:
         state = table.state(trusting=True)
         if state is None:
             return None
+        index = table.index
         scheme = index.build_scheme()
         cells = {cell: state.log.cells.get(cell, CellState()) for cell in scheme.cells()}
     except Exception:  # damaged beyond its log: then there is no picture, only the sentence

@@ -228,6 +228,7 @@ def gather(index: Index, due_slot: int | None = None) -> Figures:
     table = IndexTable(index)
     # The second look is for what it says when there is nothing to be found.
     state = table.state(trusting=True) or table.required_state()
+    index = table.index
     scheme = index.build_scheme()
     slot, note = state.slot, state.note
     cells = cells_of(index, note, list(files_of(state.log, index)))

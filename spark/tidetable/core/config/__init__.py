@@ -15,6 +15,7 @@ from tidetable.core.config.quantities import (
 )
 from tidetable.core.config.schema import SCHEMA_PATH, index_schema
 from tidetable.core.config.scheme import (
+    AutoConfig,
     NoRebuildConfig,
     RebuildConfig,
     SchemeConfig,
@@ -25,6 +26,7 @@ from tidetable.core.config.source import Late, Source
 
 __all__ = [
     "SCHEMA_PATH",
+    "AutoConfig",
     "BadRowsMax",
     "ConfigError",
     "Engine",

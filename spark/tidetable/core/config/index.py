@@ -7,6 +7,7 @@ then one mistake does not hide another, as a check of the whole would, that runs
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from tidetable.core.config.quantities import (
     format_time,
     parse_bad_rows_max,
 )
-from tidetable.core.config.scheme import SchemeConfig
+from tidetable.core.config.scheme import NOT_CHOSEN, AutoConfig, SchemeChoice, SchemeConfig
 from tidetable.core.config.source import CLOSED, Column, Location, Source, Text
 from tidetable.core.schemes import Scheme
 from tidetable.core.slot import Timeline
@@ -146,8 +147,8 @@ class Index:
     table: Location
     """Where the Delta table is: a folder or a URI such as s3a://bucket/table"""
 
-    scheme: SchemeConfig
-    """How rows are spread over cells, and what an update does to them."""
+    scheme: SchemeChoice
+    """How rows are spread over cells, and what an update does to them; or auto."""
 
     keep_versions_for: Duration = timedelta(hours=24)
     """How long old versions of the table stay, for readers and time travel."""
@@ -174,7 +175,22 @@ class Index:
         return Timeline(self.start, self.update_every)
 
     def build_scheme(self) -> Scheme:
+        """UserError while it is the advisor's to choose: see `delta.table.resolved`."""
         return self.scheme.build(self.period)
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the scheme is the advisor's to choose, or the table's to tell."""
+        return isinstance(self.scheme, AutoConfig)
+
+    @property
+    def scheme_label(self) -> str:
+        """The scheme for people, chosen or not."""
+        return f"auto, {NOT_CHOSEN}" if self.is_auto else self.build_scheme().label
+
+    def with_scheme(self, scheme: SchemeConfig) -> Index:
+        """The same index with this scheme."""
+        return replace(self, scheme=scheme)
 
     @property
     def layout_fingerprint(self) -> dict[str, Any]:
@@ -244,7 +260,7 @@ class Index:
 
     @field_validator("scheme")
     @classmethod
-    def _fits(cls, scheme: SchemeConfig, info: ValidationInfo) -> SchemeConfig:
+    def _fits(cls, scheme: SchemeChoice, info: ValidationInfo) -> SchemeChoice:
         period = _period(info.data.get("longest_lifetime"), info.data.get("update_every"))
         misfits = tuple(scheme.misfits(period))
         if misfits:

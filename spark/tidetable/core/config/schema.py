@@ -41,6 +41,9 @@ class _Untitled(GenerateJsonSchema):
 def index_schema() -> dict[str, Any]:
     """The schema, made afresh."""
     schema = TypeAdapter(Index).json_schema(schema_generator=_Untitled)
+    scheme = schema["properties"]["scheme"]
+    described = {"description": scheme.pop("description")}
+    schema["properties"]["scheme"] = {**described, "anyOf": [{"const": "auto"}, scheme]}
     return {"$schema": _Untitled.schema_dialect, **schema, "title": "Tidetable index"}
 
 

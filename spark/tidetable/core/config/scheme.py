@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from tidetable.core.config.quantities import Duration
+from tidetable.core.errors import UserError
 from tidetable.core.placement import Placement
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 
@@ -22,7 +24,7 @@ PARTS = "Parts by {} slot; at most one for each update in longest_lifetime."
 
 def _name_is_required(schema: dict[str, Any]) -> None:
     # Python gives each class its own name; a file has nothing else to tell the schemes apart by.
-    schema["required"] = ["name", *schema["required"]]
+    schema["required"] = ["name", *schema.get("required", [])]
     del schema["properties"]["name"]["default"]
 
 
@@ -159,9 +161,54 @@ class TiersConfig:
         return Tiers(period, self.groups, self.fan_in)
 
 
-SchemeConfig: TypeAlias = Annotated[
-    RebuildConfig | NoRebuildConfig | SweepConfig | TiersConfig, Field(discriminator="name")
+SchemeConfig: TypeAlias = RebuildConfig | NoRebuildConfig | SweepConfig | TiersConfig
+"""A scheme with its settings."""
+
+NOT_CHOSEN = "not chosen yet"
+
+
+@dataclass(frozen=True, kw_only=True, config=SCHEME)
+class AutoConfig:
+    """The advisor chooses when the table is made, and what it chose stays (docs: advisor)."""
+
+    name: Literal["auto"] = "auto"
+
+    probes_per_update: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 10
+    """How many keys are looked up between two updates."""
+
+    scans_per_update: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 1
+    """How often the whole table is read between two updates."""
+
+    update_seconds_max: Annotated[float | None, Field(strict=True, gt=0, allow_inf_nan=False)] = (
+        None
+    )
+    """No update may take longer than this, by the advisor's prediction."""
+
+    files_max: Annotated[int | None, Field(strict=True, ge=1)] = None
+    """The table may have at most so many files."""
+
+    purge_within: Duration | None = None
+    """So soon after a row has expired its bytes have to be gone, keep_versions_for included."""
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        """Nothing that is written here depends on the window."""
+        yield from ()
+
+    def build(self, period: int) -> Scheme:
+        raise UserError(
+            "The scheme is auto and not chosen yet: the advisor chooses when the table is made. "
+            "Make it with tidetable update, or see the choice beforehand with tidetable advise."
+        )
+
+
+def _spelled_out(written: object) -> object:
+    return {"name": "auto"} if written == "auto" else written
+
+
+SchemeChoice: TypeAlias = Annotated[
+    SchemeConfig | AutoConfig, Field(discriminator="name"), BeforeValidator(_spelled_out)
 ]
+"""What may stand in the YAML: a scheme, or that the advisor is to choose one."""
 
 
 def _more_than_slots(field: str, parts: int, period: int | None) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,13 @@ from pydantic_core import ErrorDetails
 from tidetable.core.config.index import Index, Quality
 from tidetable.core.config.located import FieldPath, Located, dotted
 from tidetable.core.config.mistakes import Misfits, Mistake, shown, suggestion
-from tidetable.core.config.scheme import NoRebuildConfig, RebuildConfig, SweepConfig, TiersConfig
+from tidetable.core.config.scheme import (
+    AutoConfig,
+    NoRebuildConfig,
+    RebuildConfig,
+    SweepConfig,
+    TiersConfig,
+)
 from tidetable.core.config.source import Source
 
 SCHEMES = {
@@ -19,6 +25,7 @@ SCHEMES = {
     "no_rebuild": NoRebuildConfig,
     "sweep": SweepConfig,
     "tiers": TiersConfig,
+    "auto": AutoConfig,
 }
 # Pydantic puts the scheme's name into the path of everything below `scheme`.
 _SECTIONS: Mapping[FieldPath, Any] = {
