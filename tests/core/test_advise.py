@@ -187,7 +187,7 @@ def test_more_rows_take_more_time() -> None:
 def best(
     calibration: Calibration, wishes: Wishes, workload: Workload | None = None
 ) -> SchemeConfig:
-    found = advise(workload or uniform(), calibration, wishes)
+    found = advise(uniform(), calibration, wishes)
     return found.best[0].setting
 
 
