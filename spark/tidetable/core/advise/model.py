@@ -12,7 +12,7 @@ from typing import Any
 from tidetable.core.advise.calibration import Calibration
 from tidetable.core.advise.workload import UNITS, Workload
 from tidetable.core.config.scheme import SchemeConfig
-from tidetable.core.schemes import Scheme
+from tidetable.core.schemes import Scheme, Sweep
 from tidetable.core.simulate import Simulation, Update, simulate
 
 SPLIT_BYTES_MIN = 4 * 1024**2
@@ -88,16 +88,21 @@ class Simulated:
 
     def run(self, scheme: Scheme) -> Simulation:
         """Enough updates to tell, after a warm-up that starts from a full table."""
-        # No file and no deletion vector outlives a window. Without deletion vectors nothing lasts
-        # longer than it takes to touch every cell once.
-        lasting = scheme.uses_deletion_vectors
-        warmup = self.slots if lasting else min(self.slots, len(scheme.cells()))
+        warmup = min(self.slots, _turn(scheme))
         even = len(set(self.coarse.rates)) == 1
         updates = min(self.slots, UPDATES_MAX) if even else self.slots
         return simulate(
             scheme, self.coarse.arrivals(), updates=updates, warmup=warmup, prune=True,
             loaded=self._window,
         )  # fmt: skip
+
+
+def _turn(scheme: Scheme) -> int:
+    """After so many updates nothing is left of how the table was loaded."""
+    if isinstance(scheme, Sweep):
+        return scheme.groups * scheme.every
+    # No file and no deletion vector outlives a window; without these, no cell its next rewriting.
+    return scheme.period if scheme.uses_deletion_vectors else len(scheme.cells())
 
 
 def predict(

@@ -11,7 +11,7 @@ from typing import Any
 from tidetable.core.errors import UserError
 from tidetable.core.simulate import Arrivals
 
-SLOTS_MAX = 150
+SLOTS_MAX = 360
 """A longer window is simulated with so many slots at most, each of several real ones."""
 
 UNITS = 100_000
