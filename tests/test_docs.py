@@ -271,6 +271,7 @@ def test_an_example_that_needs_no_table_runs(example: Example) -> None:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the project with the shipped indexes over the real flights, and no table yet."""
     shutil.copytree(ROOT / "include" / "indexes", tmp_path / "include" / "indexes")
+    shutil.copy(ROOT / "include" / "calibration.json", tmp_path / "include")
     data = ROOT / "include" / "data"
     if not (data / "flights" / "day=2013-01-02").is_dir():
         from tidetable.pipeline.sample import prepare_sample

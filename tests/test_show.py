@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from rich.console import Console, RenderableType
 
+from tests.core.test_advise import USUAL, uniform
 from tests.workspace import Workspace, at
 from tidetable import show
+from tidetable.core.advise import Wishes, advise
 from tidetable.core.cell import LOG, MERGED_LOG, Cell, CellState
 from tidetable.delta.note import Note
 from tidetable.delta.report import UpdateReport
@@ -266,3 +268,30 @@ def test_json_of_any_value() -> None:
 def test_json_knows_no_nan_and_only_text_as_names() -> None:
     line = show.json_line({"x": [float("nan"), float("-inf"), 1.5], "m": {date(2013, 1, 1): True}})
     assert json.loads(line) == {"x": ["NaN", "-Infinity", 1.5], "m": {"2013-01-01": True}}
+
+
+# -- the advisor -----------------------------------------------------------------------------------
+
+
+def test_advice_shows_the_best_why_and_the_rule() -> None:
+    text = "\n".join(drawn(show.advice(advise(uniform(), USUAL, Wishes())), 120))
+    assert "live rows, 400 MB" in text
+    assert "total s  update s  largest  probe ms" in text
+    assert "on rewriting" in text
+    assert text.startswith("64,528 rows in a slot, 1,000 bytes each")
+    assert "scheme: {name: sweep, groups: " in text
+    assert "At most one sorted run for each MB" in text
+
+
+def test_advice_that_is_too_wide_drops_what_matters_least() -> None:
+    found = advise(uniform(), USUAL, Wishes())
+    wide, narrow = ("\n".join(drawn(show.advice(found), width)) for width in (120, 60))
+    assert "purged in" in wide
+    assert "purged in" not in narrow
+    assert "update s" in narrow
+
+
+def test_durations_have_two_units() -> None:
+    assert show.human_duration(timedelta(days=1, hours=2, minutes=3)) == "1d 2h"
+    assert show.human_duration(timedelta(minutes=90)) == "1h 30m"
+    assert show.human_duration(timedelta(0)) == "0s"

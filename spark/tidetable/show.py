@@ -403,8 +403,10 @@ def advice(found: Advice) -> RenderableType:
     from tidetable.core.advise.candidates import RULE
 
     workload = found.workload
+    number = workload.rows_per_slot
+    rows = f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
     source = (
-        f"{workload.rows_per_slot:,.4g} rows in a slot, {workload.bytes_per_row:,.0f} bytes each, "
+        f"{rows} rows in a slot, {workload.bytes_per_row:,.0f} bytes each, "
         f"living {workload.mean_lifetime:.3g} of {workload.period:,} slots on average: "
         f"{workload.live_rows:,.0f} live rows, {human_bytes(workload.live_bytes)}"
     )

@@ -117,6 +117,23 @@ def test_what_else_has_changed_is_still_refused(workspace: Workspace) -> None:
         IndexTable(workspace.index(scheme="auto", longest_lifetime="50m")).log()
 
 
+# -- advise ----------------------------------------------------------------------------------------
+
+
+def test_a_calibration_that_is_not_there_is_told_before_spark_starts(workspace: Workspace) -> None:
+    workspace.describe()
+    found = tidetable("advise", workspace.yaml, "--calibration", "none.json")
+    assert found.status == 2
+    assert "there is no file none.json" in found.err
+
+
+def test_a_duration_that_is_none_is_told_before_spark_starts(workspace: Workspace) -> None:
+    workspace.describe()
+    found = tidetable("advise", workspace.yaml, "--purge-within", "soon")
+    assert found.status == 2
+    assert "--purge-within: 'soon' is not a duration" in found.err
+
+
 # -- drift -----------------------------------------------------------------------------------------
 
 
