@@ -279,7 +279,8 @@ def update(
 
     at = -1 if state is None else state.slot
     commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
-    _run(found, Updater(spark, found).catch_up(target, fold=fold), commits, as_json)
+    updater = Updater(spark, found, _tell_choice if found.is_auto else None)
+    _run(found, updater.catch_up(target, fold=fold), commits, as_json)
 
 
 @app.command()
@@ -420,6 +421,12 @@ def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: b
 
         told = "1 bad row is" if bad == 1 else f"{bad:,} bad rows are"
         say(f"{told} in quarantine: {quarantine_path(index)}")
+
+
+def _tell_choice(progress: str) -> None:
+    """Of what an update says about itself only what takes long the first time."""
+    if progress.startswith(("calibrating", "choosing", "chosen")):
+        say(progress)
 
 
 def _tell_late(report: UpdateReport) -> None:

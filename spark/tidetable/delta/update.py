@@ -329,6 +329,7 @@ class Updater:
         create_table(self.spark, self.index.with_scheme(chosen.scheme), schema, chosen.as_json())
         # Of two writers that make it at once, one has chosen for both.
         self._adopt(resolved(self.index))
+        self._say(f"chosen: {self.scheme.label}. {chosen.about['why']}")
 
     # -- parts of both --------------------------------------------------------------------------
 
