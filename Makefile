@@ -40,7 +40,7 @@ env: ## write .env for docker-compose.yaml, with fresh secrets
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
-	@$(WITH_JAVA) $(PYTHON) -m pytest -m spark $(ARGS)
+	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile -m spark $(ARGS)  # two JVMs: most of them wait most of the time
 
 test-fast: .ready ## only the tests that start no JVM and take no time
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
