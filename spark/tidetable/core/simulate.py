@@ -43,6 +43,9 @@ class Update:
     files_marked: int = 0
     """Files with rows that were removed in place and are stored still."""
 
+    stored_marked: int = 0
+    """Rows stored in these files."""
+
     dead_for: int = 0
     """So many updates ago the oldest of these rows was removed."""
 
@@ -235,7 +238,7 @@ class _Table:
         self._files_written = 0
         written = self._apply(plan, new)
         files = [file for stored in self._cells.values() for file in stored.files]
-        dead_since = [file.dead_since for file in files if file.dead_since is not None]
+        marked = [file for file in files if file.dead_since is not None]
         return Update(
             slot=slot,
             inserted=sum(counts.values()),
@@ -245,8 +248,9 @@ class _Table:
             stored=sum(stored.stored for stored in self._cells.values()),
             sizes={cell: stored.live for cell, stored in self._cells.items()},
             files_written=self._files_written,
-            files_marked=len(dead_since),
-            dead_for=slot - min(dead_since, default=slot),
+            files_marked=len(marked),
+            stored_marked=sum(file.stored for file in marked),
+            dead_for=max((slot - (file.dead_since or slot) for file in marked), default=0),
         )
 
     def _grouped(self, slot: int, arriving: Mapping[int, int]) -> _Rows:

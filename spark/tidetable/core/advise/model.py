@@ -136,6 +136,7 @@ class _Costs:
         files = [self._files(update) for update in updates]
         stored = sum(update.stored for update in updates) / number * self.rows_per_unit
         marked = sum(update.files_marked for update in updates) / number
+        read_whole = sum(update.stored_marked for update in updates) / number * self.rows_per_unit
         dead_for = max(update.dead_for for update in updates)
         purge_slots = (dead_for + 1) * self.factor if dead_for or marked else 0
         workload = self.workload
@@ -143,7 +144,7 @@ class _Costs:
             label=label,
             update_parts=mean,
             update_s_max=max(sum(part.values()) for part in parts),
-            probe_s=self._probe_s(found.files_avg, marked, stored * workload.bytes_per_row),
+            probe_s=self._probe_s(found.files_avg, stored, marked, read_whole),
             scan_s=self._scan_s(sum(files) / number, stored),
             written_per_inserted=rows_written / inserted if inserted else 0.0,
             rows_written=rows_written,
@@ -185,16 +186,25 @@ class _Costs:
             more += max(ceil(size / self.workload.target_file_bytes), ceil(size / share), 1) - 1
         return update.files + more
 
-    def _probe_s(self, runs: float, marked: float, stored_bytes: float) -> float:
+    def _probe_s(self, runs: float, rows: float, marked: float, marked_rows: float) -> float:
         prices = self.prices
+        sorted_bytes = (rows - marked_rows) * self.workload.bytes_per_row
         return (
             prices.probe_s
             + max(0.0, runs - 1) * prices.probe_s_per_file
+            + min(sorted_bytes, (runs - marked) * PROBED_BYTES) * prices.probe_s_per_byte
+            # A file with a deletion vector is read whole: its rows have to be counted off.
             + marked * prices.probe_s_per_marked_file
-            + min(stored_bytes, runs * PROBED_BYTES) * prices.probe_s_per_byte
+            + marked_rows * self._scan_s_per_row
         )
 
     def _scan_s(self, files: float, stored_rows: float) -> float:
         prices = self.prices
-        per_row = prices.scan_s_per_row + prices.scan_s_per_byte * self.workload.bytes_per_row
-        return prices.scan_s + max(0.0, files - 1) * prices.scan_s_per_file + stored_rows * per_row
+        opening = max(0.0, files - 1) * prices.scan_s_per_file
+        return prices.scan_s + opening + stored_rows * self._scan_s_per_row
+
+    @property
+    def _scan_s_per_row(self) -> float:
+        return (
+            self.prices.scan_s_per_row + self.prices.scan_s_per_byte * self.workload.bytes_per_row
+        )
