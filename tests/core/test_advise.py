@@ -36,7 +36,7 @@ FREE = Calibration(
 USUAL = replace(
     FREE, commit_s=1.0, vectors_s=2.0, insert_s_per_byte=2e-8, rewrite_s_per_byte=2e-8,
     file_s=0.02, probe_s=0.02, probe_s_per_file=0.002, probe_s_per_marked_file=0.004,
-    probe_s_per_byte=1e-9, scan_s=0.02, scan_s_per_byte=1e-9, scan_s_per_file=0.001,
+    probe_s_per_byte=1e-10, scan_s=0.02, scan_s_per_byte=1e-9, scan_s_per_file=0.001,
 )  # fmt: skip
 NO_READS = Wishes(probes_per_update=0, scans_per_update=0)
 

@@ -18,8 +18,8 @@ from tidetable.core.simulate import Simulation, Update, simulate
 SPLIT_BYTES_MIN = 4 * 1024**2
 """Cells from this size on are split by key range, so that every core has a part to write."""
 
-PROBED_BYTES = 1024**2
-"""So much of a file a probe reads at most: it is sorted by key, and has an index of its pages."""
+PROBED_BYTES = 16 * 1024**2
+"""A probe reads of a sorted file the row group that holds the key, which has this size at most."""
 
 UPDATES_MAX = 72
 """So many updates tell enough of a source that is even; of another, a whole window."""
