@@ -35,8 +35,8 @@ FILE = "calibration.json"
 Progress = Callable[[str], None]
 
 FEW, FEW_SLOTS = 100, 5
-WIDE_SLOT, WIDE_ROWS, WIDE_BYTES = 6, 16_000, 1_000
-NARROW_SLOT, NARROW_ROWS = 9, 160_000
+WIDE_SLOT, WIDE_ROWS, WIDE_BYTES = 6, 40_000, 1_000
+NARROW_SLOT, NARROW_ROWS = 9, 400_000
 LAST_SLOT = 10
 PERIOD = 24
 MANY_GROUPS = 16
@@ -47,7 +47,7 @@ PROBED = 500
 SCHEMES: dict[str, dict[str, Any]] = {
     "one": {"name": "sweep", "groups": 1},
     "many": {"name": "sweep", "groups": MANY_GROUPS},
-    "marked": {"name": "sweep", "groups": 2, "every": 8, "deletion_vectors": True},
+    "marked": {"name": "sweep", "groups": 4, "deletion_vectors": True},
 }
 _INDEX = TypeAdapter(Index)
 
@@ -104,7 +104,7 @@ def calibrate(spark: SparkSession, index: Index, say: Progress) -> Calibration:
                 # In turns: a JVM gets faster all the time, which must not look like a difference.
                 took = trial.to(slot)
                 # The first ones are slow where the JVM is new; in slot 1 no row expires yet.
-                if slot > FEW_SLOTS - 2:
+                if slot > FEW_SLOTS - 3:
                     seconds[name] = min(took, seconds.get(name, took))
         few, many_read, marked_read = (trial.read_times() for trial in trials.values())
         commit_s, many_s, marked_s = seconds.values()
