@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from tests.cli.handmade import make_table
 from tests.cli.runner import tidetable
@@ -16,8 +18,9 @@ from tests.workspace import Workspace, row
 from tidetable.core.config import AutoConfig, Index
 from tidetable.core.errors import UserError
 from tidetable.delta.drift import _falling, compared, drift, workload_now
+from tidetable.delta.place import updates_path
 from tidetable.delta.table import PROPERTY_CHOSEN, IndexTable, resolved
-from tidetable.delta.updates import UpdateRow, Updates
+from tidetable.delta.updates import SCHEMA, UpdateRow, Updates
 
 # Each slot has a row of every lifetime: the forecast falls from slot to slot.
 ROWS = [
@@ -209,3 +212,14 @@ def test_the_forecast_tells_the_lifetimes(workspace: Workspace) -> None:
 def test_a_forecast_that_rises_is_evened_out() -> None:
     assert _falling([5, 1, 3, 2]) == [5, 2, 2, 2]
     assert _falling([1, 2, 3]) == [2, 2, 2]
+
+
+def test_a_table_of_updates_without_predictions_gets_the_column(workspace: Workspace) -> None:
+    index = make_table(workspace, ROWS)
+    old = pa.schema([field for field in SCHEMA if field.name != "predicted_s"])
+    DeltaTable.create(updates_path(index), old)
+    assert Updates(index).last(1) == []
+    assert Updates(index).record() == 1
+    (row,) = Updates(index).last(5)
+    assert row.kind == "load"
+    assert row.predicted_s is None
