@@ -196,9 +196,8 @@ def test_other_rows_are_searched_for_another_setting(
 
 
 def test_written_and_live_rows_count_once_the_window_is_full() -> None:
-    rows = [update_row(1, rewritten_rows=30)]
-    note = type("N", (), {"live": 63})
-    found = compared(chosen(), rows, note, full=True)  # type: ignore[arg-type]
+    rows = [update_row(1, rewritten_rows=30, live=63)]
+    found = compared(chosen(), rows, full=True)
     assert found == {"inserted": 1.0, "seconds": 1.0, "written": 3.0, "live": 3.0}
 
 

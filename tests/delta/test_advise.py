@@ -81,8 +81,8 @@ def test_a_table_is_made_with_what_the_advisor_chooses(
     index = workspace.index(scheme={"name": "auto", "files_max": 20})
     prices = replace(USUAL, machine=machine_of(spark))
     prices.save(calibration_path(index))
-    reports = list(Updater(spark, index).catch_up(5))
-    assert [report.slot for report in reports] == [0, 1, 2, 3, 4, 5]
+    reports = list(Updater(spark, index).catch_up(6))
+    assert [report.slot for report in reports] == [0, 1, 2, 3, 4, 5, 6]
     table = IndexTable(index)
     state = table.required_state()
     scheme = table.index.scheme
@@ -93,10 +93,10 @@ def test_a_table_is_made_with_what_the_advisor_chooses(
     assert status(index).scheme == scheme.build(6).label
     # Predicted and actual stand side by side.
     predicted = about["predicted"]["update_s"]
-    assert [report.predicted_s for report in reports] == [None, *[predicted] * 5]
+    assert [report.predicted_s for report in reports] == [None, *[predicted] * 6]
     assert state.note.predicted_s == predicted
     told = Updates(table.index).last(10)
-    assert [one.predicted_s for one in told] == [None, *[predicted] * 5]
+    assert [one.predicted_s for one in told] == [None, *[predicted] * 6]
     assert all(one.seconds for one in told)
     found = drift(table.index, state)
     assert found is not None

@@ -15,15 +15,16 @@ from typing import Any
 from tidetable.core.advise import Calibration, Machine, Wishes, Workload, advise, predict
 from tidetable.core.advise.search import choice
 from tidetable.core.config import Index, parse_duration
-from tidetable.delta.note import Note
 from tidetable.delta.table import State, chosen_of
 from tidetable.delta.updates import UpdateRow, Updates
 
 FACTOR = 1.5
 """So many times more or less than predicted is drift."""
 
-UPDATES = 12
-UPDATES_MIN = 4
+UPDATES_MIN, UPDATES_MAX = 24, 288
+"""A window of updates is compared, since the advisor knew a window; so many of them at most, and
+fewer tell nothing."""
+
 PAYS = 0.9
 """Another setting pays if it needs no more than this share of the time."""
 
@@ -54,10 +55,11 @@ def drift(index: Index, state: State) -> Drift | None:
     chosen = chosen_of(state.log)
     if chosen is None or "predicted" not in chosen:
         return None
-    done = [row for row in Updates(index).last(UPDATES) if row.kind == "update"]
-    if len(done) < UPDATES_MIN:
+    last = Updates(index).last(min(max(index.period, UPDATES_MIN), UPDATES_MAX))
+    done = [row for row in last if row.kind == "update"]
+    if len(done) < min(index.period, UPDATES_MIN):
         return None
-    ratios = compared(chosen, done, state.note, full=state.slot >= index.period)
+    ratios = compared(chosen, done, full=state.slot >= index.period)
     parted = {name: ratio for name, ratio in ratios.items() if not 1 / FACTOR <= ratio <= FACTOR}
     sentences = tuple(_sentence(name, ratio) for name, ratio in parted.items())
     if not parted:
@@ -70,7 +72,7 @@ def drift(index: Index, state: State) -> Drift | None:
 
 
 def compared(
-    chosen: Mapping[str, Any], done: Sequence[UpdateRow], note: Note, *, full: bool
+    chosen: Mapping[str, Any], done: Sequence[UpdateRow], *, full: bool
 ) -> dict[str, float]:
     """Found / predicted; of what needs a full window only once the window has rolled over."""
     predicted, workload = chosen["predicted"], chosen["workload"]
@@ -81,7 +83,7 @@ def compared(
     if full:
         written = mean(row.inserted + row.rewritten_rows for row in done)
         pairs["written"] = (written, predicted["rows_written"])
-        pairs["live"] = (float(note.live), workload["live_rows"])
+        pairs["live"] = (mean(row.live for row in done), workload["live_rows"])
     return {name: found / said for name, (found, said) in pairs.items() if said > 0}
 
 
