@@ -8,6 +8,11 @@ ONCE ?=
 PORT ?=
 LIMIT ?=
 ARGS ?=
+SIZE ?= small
+SYSTEMS ?=
+WORKLOADS ?=
+UPDATES ?=
+FRESH ?=
 
 # The Java that set-up found, so that nobody needs to set JAVA_HOME.
 WITH_JAVA := JAVA_HOME="$(CURDIR)/.venv/java"
@@ -17,7 +22,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster env test test-fast lint format lock bench clean distclean
+.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-10s  %s\n' "$$target" "$$text"; done
@@ -57,7 +62,10 @@ format: .ready ## let ruff format the code and repair what it can
 lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer versions
 	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' requirements.in -o requirements.txt $(ARGS)
 
-bench: .ready ## the benchmarks; figures go to the terminal
+bench: .ready ## ours against what people use instead, to bench/results; SIZE=small, medium or large, see docs/benchmark.md
+	@$(WITH_JAVA) $(PYTHON) -m bench --size "$(SIZE)" --systems "$(SYSTEMS)" --workloads "$(WORKLOADS)" --updates "$(UPDATES)" --fresh "$(FRESH)"
+
+bench-long: .ready ## 500 updates of a small index: does an update get slower as history grows?
 	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
 
 clean: ## remove what runs have made: tables, reports, the sample, what Airflow remembers

@@ -4,7 +4,7 @@ The source is partitioned by time, so a batch never costs a scan of all history.
 pass for Delta as well: log files are given the age that they would have if every update took its
 half hour, so checkpoints, log clean-up and the expiry of removed files happen as in production.
 
-    make bench ARGS="--updates 500"
+    make bench-long ARGS="--updates 500"
 
 Prints the seconds of the first and the last 50 updates and their ratio (goal: below 1.3), and
 writes every update's figures to bench/results/long_run.csv.

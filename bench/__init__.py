@@ -1,0 +1,1 @@
+"""The benchmark against what people use instead: `make bench`, explained in docs/benchmark.md."""

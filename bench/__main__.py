@@ -1,0 +1,151 @@
+"""The benchmark: runs what is not measured yet and writes the results.
+
+    make bench SIZE=small [WORKLOADS=x,y] [SYSTEMS=a,b] [UPDATES=n] [FRESH=1]
+
+docs/benchmark.md says what is measured and how to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench.extra import why_no_chdb
+from bench.measured import Finished
+from bench.results import write_results
+from bench.sizes import Choice, chosen
+from bench.systems.catalog import SYSTEMS, Entry
+from tidetable.core.errors import TidetableError
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache" / "bench"
+RESULTS = ROOT / "bench" / "results"
+JVM_MEMORY = "4g"
+"""For all systems alike, unless TIDETABLE_DRIVER_MEMORY says otherwise."""
+
+console = Console(highlight=False, soft_wrap=True)
+Pairs = dict[str, list[Entry]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--systems", default="", help="names with commas; all of the size if empty")
+    parser.add_argument("--workloads", default="", help="the same")
+    parser.add_argument("--updates", default="", help="another number of updates than 12")
+    parser.add_argument("--fresh", default="", help="1: measure again what is finished")
+    options = parser.parse_args()
+    try:
+        choice = chosen(
+            options.size,
+            _names(options.systems),
+            _names(options.workloads),
+            int(options.updates) if options.updates else None,
+        )
+        return run(choice, fresh=bool(options.fresh))
+    except TidetableError as error:
+        console.print(str(error))
+        return error.exit_status
+
+
+def run(choice: Choice, *, fresh: bool) -> int:
+    finished = Finished(CACHE / "finished" / choice.label)
+    pairs = without_what_is_missing(unfinished(choice, finished, fresh=fresh))
+    facts = finished.folder.with_name(f"{choice.label}-machine.json")
+    failures: dict[tuple[str, str], str] = {}
+    if any(pairs.values()):
+        failures = measure(choice, pairs, finished, facts)
+    else:
+        console.print(f"All of {choice.label} is measured already; FRESH=1 measures again.")
+    if not finished.all():
+        return 1
+    for file in write_results(choice, finished, json.loads(facts.read_text()), RESULTS):
+        console.print(f"written: {file.relative_to(ROOT)}")
+    return 1 if failures else 0
+
+
+def measure(
+    choice: Choice, pairs: Pairs, finished: Finished, facts: Path
+) -> dict[tuple[str, str], str]:
+    from bench.machine import machine
+    from bench.run import READ_ROUNDS, Runner
+    from tidetable.delta.session import spark_session
+
+    os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
+    spark = spark_session(ROOT, "tidetable bench", SESSION)
+    finished.folder.mkdir(parents=True, exist_ok=True)
+    facts.write_text(json.dumps(machine(spark)))
+    steps = sum(
+        1 + len(entries) * (2 + choice.workload(name).updates + READ_ROUNDS)
+        for name, entries in pairs.items()
+        if entries
+    )
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("warming up", total=steps)
+
+        def step(what: str) -> None:
+            progress.update(task, description=what)
+            if not what.startswith("warm_up"):
+                progress.advance(task)
+
+        runner = Runner(
+            spark, CACHE, finished, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", step, console.print
+        )
+        runner.warm_up([*dict.fromkeys(entry for entries in pairs.values() for entry in entries)])
+        for name, entries in pairs.items():
+            if entries:
+                runner.measure(choice.workload(name), entries)
+    spark.stop()
+    return runner.failures
+
+
+SESSION = {
+    # Files of one size for all: what our indexes aim at, OPTIMIZE aims at as well.
+    "spark.databricks.delta.optimize.maxFileSize": str(64 * 1024**2),
+    "spark.databricks.delta.optimize.minFileSize": str(64 * 1024**2),
+}
+
+
+def unfinished(choice: Choice, finished: Finished, *, fresh: bool) -> Pairs:
+    """The pairs that are still to be measured."""
+    pairs: Pairs = {}
+    for name, systems in choice.pairs.items():
+        digest = choice.workload(name).digest
+        pairs[name] = [
+            SYSTEMS[system]
+            for system in systems
+            if fresh or not finished.is_finished(name, system, digest, SYSTEMS[system].setting)
+        ]
+    return pairs
+
+
+def without_what_is_missing(pairs: Pairs) -> Pairs:
+    """The pairs without ClickHouse where it cannot be had."""
+    if not any(entry.kind == "clickhouse" for entries in pairs.values() for entry in entries):
+        return pairs
+    why = why_no_chdb(ROOT)
+    if why is None:
+        return pairs
+    console.print(f"ClickHouse is left out: chdb cannot be installed here ({why}).")
+    return {
+        name: [entry for entry in entries if entry.kind != "clickhouse"]
+        for name, entries in pairs.items()
+    }
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.replace(",", " ").split() if name]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""Runs systems on a workload and measures them.
+
+All tables of a workload stand side by side and take turns: each update is made in all of them
+before the next one begins, in another order each time. So what else the machine does, and a JVM
+that gets faster as it runs, falls on all of them alike. ClickHouse works in the background, so
+it runs by itself, after the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.data import Rows
+from bench.measured import Finished, Measured, UpdateFigures
+from bench.systems.base import Found, Standing, System
+from bench.systems.catalog import Entry
+from bench.workload import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READ_ROUNDS = 2
+"""Each system is read so often, with all others in between."""
+
+KEYS_DELTA_RS = 6
+KEYS_SPARK = 3
+WARM_UP = Workload("warm_up", 12, live_bytes=1_000_000, updates=2)
+
+Step = Callable[[str], None]
+Say = Callable[[str], None]
+
+
+@dataclass
+class Attempt:
+    """A system at work, and what has been measured of it so far."""
+
+    entry: Entry
+    system: System
+    folder: Path
+    load_s: float = 0.0
+    before: Standing = field(default_factory=lambda: Standing(0, 0, 0))
+    updates: list[UpdateFigures] = field(default_factory=list)
+    found: Found | None = None
+    probes_ms: list[float] = field(default_factory=list)
+    probes_spark_ms: list[float] = field(default_factory=list)
+    probed_rows: list[int] = field(default_factory=list)
+    scans_s: list[float] = field(default_factory=list)
+    scans_delta_rs_s: list[float] = field(default_factory=list)
+    failed: str | None = None
+
+
+class Runner:
+    """Measures the pairs of one size that are not measured yet."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        cache: Path,
+        finished: Finished,
+        run: str,
+        step: Step = lambda _: None,
+        say: Say = lambda _: None,
+    ) -> None:
+        self.spark = spark
+        self.cache = cache
+        self.finished = finished
+        self.run = run
+        self._step = step
+        self._say = say
+        self.failures: dict[tuple[str, str], str] = {}
+
+    def warm_up(self, entries: list[Entry]) -> None:
+        """Lets every system do all that it does, so that no figure holds the JVM's start."""
+        rows = Rows(WARM_UP, self.cache)
+        rows.make(self.spark)
+        for entry in entries:
+            if entry.kind != "clickhouse":
+                self._take_turns(rows, [entry], [1, 2])
+
+    def measure(self, workload: Workload, entries: list[Entry]) -> None:
+        """Measures the entries on the workload and keeps what was found."""
+        self._step(f"{workload.name}: rows")
+        rows = Rows(workload, self.cache)
+        rows.make(self.spark)
+        slots = list(range(1, workload.updates + 1))
+        self._take_turns(rows, [one for one in entries if one.kind != "clickhouse"], slots, True)
+        for entry in entries:
+            if entry.kind == "clickhouse":
+                self._take_turns(rows, [entry], slots, True)
+
+    # -- one workload ----------------------------------------------------------------------------
+
+    def _take_turns(
+        self, rows: Rows, entries: list[Entry], slots: list[int], keep: bool = False
+    ) -> None:
+        if not entries:
+            return
+        attempts = [self._prepared(rows, entry) for entry in entries]
+        try:
+            for attempt in attempts:
+                self._try(attempt, rows, "load", self._load)
+            for slot in slots:
+                turn = slot % len(attempts)
+                for attempt in attempts[turn:] + attempts[:turn]:
+                    self._try(attempt, rows, f"update {slot}", self._update, slot)
+            for attempt in attempts:
+                self._try(attempt, rows, "check", self._check, slots[-1])
+            for reading in range(READ_ROUNDS):
+                for attempt in attempts:
+                    self._try(attempt, rows, f"read {reading + 1}", self._read)
+            for attempt in attempts:
+                if keep and attempt.failed is None:
+                    self._keep(attempt, rows)
+        finally:
+            for attempt in attempts:
+                attempt.system.close()
+                shutil.rmtree(attempt.folder, ignore_errors=True)
+
+    def _prepared(self, rows: Rows, entry: Entry) -> Attempt:
+        folder = self.cache / "tables" / rows.workload.name / entry.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return Attempt(entry, entry.make(self.spark, rows, folder), folder)
+
+    def _try(
+        self, attempt: Attempt, rows: Rows, what: str, act: Callable[..., None], *more: int
+    ) -> None:
+        """One that fails is left out from there on; the others go on."""
+        if attempt.failed is not None:
+            return
+        name = rows.workload.name
+        self._step(f"{name}: {attempt.entry.name}, {what}")
+        try:
+            act(attempt, rows, *more)
+        except Exception as error:
+            attempt.failed = f"{what}: {(str(error).splitlines() or [repr(error)])[0]}"
+            self.failures[name, attempt.entry.name] = attempt.failed
+            self._say(f"{name} {attempt.entry.name} failed at {attempt.failed}")
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def _load(self, attempt: Attempt, rows: Rows) -> None:
+        began = time.monotonic()
+        attempt.system.load()
+        attempt.load_s = time.monotonic() - began
+        attempt.before = attempt.system.standing()
+        _settle()
+
+    def _update(self, attempt: Attempt, rows: Rows, slot: int) -> None:
+        system = attempt.system
+        system.wait(slot)
+        began = time.monotonic()
+        system.update(slot)
+        seconds = time.monotonic() - began
+        now = system.standing()
+        attempt.updates.append(
+            UpdateFigures(
+                slot=slot,
+                seconds=round(seconds, 4),
+                inserted_bytes=rows.bytes_of(slot),
+                written_bytes=now.written - attempt.before.written,
+                files=now.files,
+                stored_bytes=now.bytes,
+                expired_visible=now.expired_visible,
+            )
+        )
+        attempt.before = now
+        system.tidy()
+        if attempt.entry.kind != "clickhouse":  # its clock does not wait
+            _settle()
+
+    def _check(self, attempt: Attempt, rows: Rows, slot: int) -> None:
+        attempt.found = attempt.system.found(slot)
+
+    def _read(self, attempt: Attempt, rows: Rows) -> None:
+        system = attempt.system
+        keys = rows.workload.probed_keys(KEYS_DELTA_RS)
+        # The first of each is not counted: it finds files that nobody has read for a while.
+        system.scan()
+        attempt.scans_delta_rs_s.append(_timed(system.scan))
+        system.probe(keys[0])
+        for key in keys:
+            began = time.monotonic()
+            found = system.probe(key)
+            attempt.probes_ms.append(1000 * (time.monotonic() - began))
+            attempt.probed_rows.append(found)
+        if not system.probe_spark(keys[0]):
+            return
+        for key in rows.workload.probed_keys(KEYS_SPARK):
+            attempt.probes_spark_ms.append(1000 * _timed(partial(system.probe_spark, key)))
+        attempt.scans_s.append(_timed(system.scan_spark))
+
+    def _keep(self, attempt: Attempt, rows: Rows) -> None:
+        workload, found = rows.workload, attempt.found
+        assert found is not None
+        cost = attempt.system.probe_cost(workload.probed_keys(KEYS_DELTA_RS))
+        measured = Measured(
+            workload=workload.name,
+            system=attempt.entry.name,
+            setting=attempt.entry.setting,
+            digest=workload.digest,
+            run=self.run,
+            live_bytes=rows.live_bytes,
+            load_s=round(attempt.load_s, 3),
+            updates=attempt.updates,
+            probe_ms_delta_rs=_median(attempt.probes_ms),
+            probe_ms_spark=_median(attempt.probes_spark_ms),
+            probe_files=None if cost is None else cost.files,
+            probe_bytes=None if cost is None else cost.bytes,
+            probe_rows=_median([float(number) for number in attempt.probed_rows]),
+            scan_s=_median(attempt.scans_s),
+            scan_s_delta_rs=_median(attempt.scans_delta_rs_s),
+            expired_visible=found.expired_visible,
+            wrong=_wrong(found, rows),
+        )
+        self.finished.keep(measured)
+        self._say(
+            f"{workload.name} {measured.system}: update {measured.update_s_median:.2f} s "
+            f"(at most {measured.update_s_max:.2f}), "
+            f"written {measured.written_per_inserted:.2f}, {measured.files} files, "
+            f"probe {measured.probe_ms_delta_rs:.0f} ms"
+            + (f"; WRONG: {measured.wrong}" if measured.wrong else "")
+        )
+
+
+def _wrong(found: Found, rows: Rows) -> str | None:
+    expected = rows.expected
+    if (found.live_rows, found.live_key_sum) == (expected.rows, expected.key_sum):
+        return None
+    return (
+        f"{found.live_rows} live rows with key sum {found.live_key_sum}; "
+        f"right are {expected.rows} and {expected.key_sum}"
+    )
+
+
+def _timed(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
+def _median(values: list[float]) -> float | None:
+    return round(median(values), 3) if values else None
+
+
+def _settle() -> None:
+    """What one system has left to write to disk must not fall on the next one."""
+    gc.collect()
+    os.sync()

@@ -1,0 +1,161 @@
+"""Which systems there are: name, kind, setting in words, and what each is good at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.data import Rows
+from bench.systems.base import System
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Maker = Callable[["SparkSession", Rows, Path], System]
+OPTIMIZE_EVERY = 5
+"""Not a divisor of the twelve updates: reads are measured two updates after an OPTIMIZE, neither
+at its best nor at its worst."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A system that can be chosen."""
+
+    name: str
+    kind: str
+    """`ours`, `delta` or `clickhouse`."""
+
+    setting: str
+    wins_because: str
+    """Said where it beats our default."""
+
+    make: Maker
+
+    @property
+    def is_ours(self) -> bool:
+        return self.kind == "ours"
+
+
+def _index(spark: SparkSession, rows: Rows, folder: Path, **scheme: Any) -> System:
+    from bench.systems.ours import Tidetable
+
+    return Tidetable(spark, rows, folder, scheme)
+
+
+def _peer(spark: SparkSession, rows: Rows, folder: Path, **habit: Any) -> System:
+    from bench.systems.peers import Habit, Peer
+
+    return Peer(spark, rows, folder, Habit(**habit))
+
+
+def _clickhouse(spark: SparkSession, rows: Rows, folder: Path, final: bool) -> System:
+    from bench.systems.clickhouse import ClickHouse
+
+    return ClickHouse(spark, rows, folder, final)
+
+
+def _ours(name: str, setting: str, wins_because: str, /, **scheme: Any) -> Entry:
+    return Entry(name, "ours", setting, wins_because, partial(_index, **scheme))
+
+
+def _delta(name: str, setting: str, wins_because: str, /, **habit: Any) -> Entry:
+    return Entry(name, "delta", setting, wins_because, partial(_peer, **habit))
+
+
+_REWRITES_ALL = "few, sorted files: it writes the whole table at every update to have them"
+_MARKS_ONLY = (
+    "it writes each row once and only marks what expired; what it saves, readers pay, and the "
+    "marked rows stay on disk"
+)
+
+DEFAULT = "sweep"
+
+ENTRIES = (
+    _ours(
+        DEFAULT, "Sweep(8,1) without deletion vectors", "it is the default itself",
+        name="sweep", groups=8,
+    ),
+    _ours(
+        "sweep_log", "Sweep(9,1) with a log (deletion vectors)",
+        "new rows wait in one file instead of eight; deletion vectors cost it seconds",
+        name="sweep", groups=9, deletion_vectors=True,
+    ),
+    _ours(
+        "rebuild", "Rebuild 4x4 round-robin", "16 sorted files and no more: it rewrites 7 cells",
+        name="rebuild", insertion=4, expiration=4,
+    ),
+    _ours(
+        "no_rebuild", "NoRebuild 4x4 round-robin", _MARKS_ONLY,
+        name="no_rebuild", insertion=4, expiration=4,
+    ),
+    _ours(
+        "r_ins", "R-ins 12", _REWRITES_ALL,
+        name="rebuild", insertion=12, expiration=1, placement="chronological",
+    ),
+    _ours(
+        "d_ins", "D-ins 12", _MARKS_ONLY,
+        name="no_rebuild", insertion=12, expiration=1, placement="chronological",
+    ),
+    _ours(
+        "r_exp", "R-exp 12", _REWRITES_ALL,
+        name="rebuild", insertion=1, expiration=12, placement="chronological",
+    ),
+    _ours(
+        "d_exp", "D-exp 12", _MARKS_ONLY,
+        name="no_rebuild", insertion=1, expiration=12, placement="chronological",
+    ),
+    _delta(
+        "append_delete", "append, DELETE; no deletion vectors",
+        "a DELETE by file rewrites all that holds an expired row, in one plain pass",
+        deletion_vectors=False,
+    ),
+    _delta("append_delete_dv", "append, DELETE; deletion vectors", _MARKS_ONLY),
+    _delta(
+        "optimize", f"append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; deletion vectors",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark; its files are few, but not by key",
+        optimize_every=OPTIMIZE_EVERY,
+    ),
+    _delta(
+        "zorder", "append, DELETE, OPTIMIZE ZORDER BY key at every update; deletion vectors",
+        _REWRITES_ALL, optimize_every=1, zorder=True,
+    ),
+    _delta(
+        f"zorder_{OPTIMIZE_EVERY}",
+        f"append, DELETE, OPTIMIZE ZORDER BY key every {OPTIMIZE_EVERY}; deletion vectors",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table",
+        optimize_every=OPTIMIZE_EVERY, zorder=True,
+    ),
+    _delta(
+        "liquid", f"CLUSTER BY (key), append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; "
+        "deletion vectors",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth clusters",
+        clustered=True, optimize_every=OPTIMIZE_EVERY,
+    ),
+    _delta(
+        "by_expiration", "PARTITIONED BY expiration slot, append, drop the partition",
+        "each row is written once and dropped without a look; its files grow with the square of p",
+        deletion_vectors=False, partitioned_by="expiration_slot",
+    ),
+    _delta(
+        "by_insertion", "PARTITIONED BY insertion slot, append, DELETE; deletion vectors",
+        _MARKS_ONLY, partitioned_by="insertion_slot",
+    ),
+    Entry(
+        "clickhouse", "clickhouse", "MergeTree ORDER BY key, TTL; background merges",
+        "another engine: a server's native code and a sparse index of its own, merges in the "
+        "background that are not in its seconds, and expired rows that stay visible until then",
+        partial(_clickhouse, final=False),
+    ),
+    Entry(
+        "clickhouse_final", "clickhouse",
+        "MergeTree ORDER BY key, TTL; OPTIMIZE FINAL at every update",
+        "another engine: a server's native code and a sparse index of its own; it merges the whole "
+        "table at every update so that no expired row stays",
+        partial(_clickhouse, final=True),
+    ),
+)  # fmt: skip
+
+SYSTEMS = {entry.name: entry for entry in ENTRIES}

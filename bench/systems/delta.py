@@ -1,0 +1,152 @@
+"""What all tables in Delta have in common: how they are read, and what their log says."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+
+from bench.systems.base import Found, ProbeCost, Standing, System
+from bench.workload import end_of, sql_time
+from tidetable.delta.log import Log, arrow, open_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class DeltaSystem(System):
+    """A table in Delta. What it costs to read is measured in the same way for all of them."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "table"
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.path)
+
+    def tidy(self) -> None:
+        log = _log(self.path)
+        current = {file.rsplit("/", 1)[-1] for file in _paths(log)}
+        for file in self.path.rglob("*.parquet"):
+            if "_delta_log" not in file.parts and file.name not in current:
+                file.unlink()
+
+    def standing(self) -> Standing:
+        written = self._ledger.written()
+        actions = arrow(_log(self.path).table.get_add_actions(flatten=True)).read_all()
+        sizes = actions.column("size_bytes").to_pylist()
+        return Standing(len(sizes), sum(sizes), written)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _frame(self) -> DataFrame:
+        return self.spark.read.format("delta").load(str(self.path))
+
+    def found(self, slot: int) -> Found:
+        alive = f"expires_at > {sql_time(end_of(slot))}"
+        row = self._frame().selectExpr(
+            "count(*)", f"count_if({alive})", f"sum(if({alive}, key, 0))"
+        ).first()  # fmt: skip
+        assert row is not None
+        return Found(row[0], row[1], row[2] or 0)
+
+    def probe(self, key: int) -> int:
+        return self._query(
+            f"SELECT key, inserted_at, expires_at, payload FROM t WHERE key = {key}"
+        ).num_rows
+
+    def scan(self) -> int:
+        found = self._query("SELECT sum(character_length(payload)) AS n FROM t")
+        return int(found.column("n")[0].as_py() or 0)
+
+    def _query(self, sql: str) -> Any:
+        """Opens the table anew each time, as a reader that comes along does."""
+        query = QueryBuilder().register("t", DeltaTable(str(self.path)))
+        return arrow(query.execute(sql)).read_all()
+
+    def probe_spark(self, key: int) -> bool:
+        columns = ("key", "inserted_at", "expires_at", "payload")
+        self._frame().where(f"key = {key}").select(*columns).toArrow()
+        return True
+
+    def scan_spark(self) -> bool:
+        self._frame().selectExpr("sum(length(payload))").first()
+        return True
+
+    def probe_cost(self, keys: list[int]) -> ProbeCost:
+        groups = key_ranges(self.path)
+        files = bytes_ = 0
+        for key in keys:
+            hit = [group for group in groups if group.first <= key <= group.last]
+            files += len({group.file for group in hit})
+            bytes_ += sum(group.bytes for group in hit)
+        return ProbeCost(files / len(keys), bytes_ / len(keys))
+
+
+class KeyRange:
+    """A row group: a reader of a key has to read it if the key lies between its bounds."""
+
+    __slots__ = ("bytes", "file", "first", "last")
+
+    def __init__(self, file: str, first: int, last: int, bytes_: int) -> None:
+        self.file, self.first, self.last, self.bytes = file, first, last, bytes_
+
+
+def key_ranges(table: Path) -> list[KeyRange]:
+    """All row groups of the table's files, from their footers."""
+    found = []
+    for path in _paths(_log(table)):
+        footer = pq.read_metadata(table / path)
+        names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+        at = names.index("key")
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            bounds = group.column(at).statistics
+            size = sum(group.column(i).total_compressed_size for i in range(footer.num_columns))
+            found.append(KeyRange(path, bounds.min, bounds.max, size))
+    return found
+
+
+class Ledger:
+    """Adds up what the commits of a table have written: data files and deletion vectors."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self._version = -1
+        self._known: set[str] = set()
+        self._written = 0
+
+    def written(self) -> int:
+        log = _log(self.table)
+        for version in range(self._version + 1, log.version + 1):
+            for action in log.actions(version):
+                if add := action.get("add"):
+                    self._count(add)
+        self._version = log.version
+        return self._written
+
+    def _count(self, add: dict[str, Any]) -> None:
+        # A file that gets a deletion vector is added again under its old name, but not written.
+        if add["path"] not in self._known:
+            self._known.add(add["path"])
+            self._written += add["size"]
+        if vector := add.get("deletionVector"):
+            name = f"{vector['pathOrInlineDv']}@{vector.get('offset')}"
+            if name not in self._known:
+                self._known.add(name)
+                self._written += vector["sizeInBytes"]
+
+
+def _log(table: Path) -> Log:
+    log = open_log(str(table))
+    assert log is not None, f"no table at {table}"
+    return log
+
+
+def _paths(log: Log) -> list[str]:
+    actions = arrow(log.table.get_add_actions(flatten=True)).read_all()
+    return [str(path) for path in actions.column("path").to_pylist()]

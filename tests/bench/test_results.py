@@ -1,0 +1,122 @@
+"""Results: goals are ratios of one run, wins are told with their reason, pages are well formed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.goals import files_bound, outcomes
+from bench.measured import Finished, Measured
+from bench.results import write_results
+from bench.sizes import chosen
+from bench.wins import wins
+from tests.bench.figures import measured
+
+SMALL = chosen("small")
+UNIFORM = SMALL.workload("uniform_36")
+ASKED_FOR = [
+    "workload", "system", "setting", "live_bytes", "update_s_median", "update_s_max",
+    "written_per_inserted", "files", "stored_per_live", "probe_ms_delta_rs", "probe_ms_spark",
+    "scan_s", "expired_visible",
+]  # fmt: skip
+
+
+def reached(*others: Measured, ours: Measured | None = None) -> dict[str, tuple[float, str]]:
+    found = {one.system: one for one in (ours or measured(), *others)}
+    listed = outcomes(UNIFORM, found)
+    return {one.goal: (one.reached or 0, one.told) for one in listed}
+
+
+def test_an_update_in_half_the_time_meets_its_goal() -> None:
+    goal = "update (median), of Rebuild 4x4's"
+    assert reached(measured("rebuild", seconds=(4.0, 4.0)))[goal] == (0.5, "met")
+    assert reached(measured("rebuild", seconds=(3.0, 3.0)))[goal][1] == "**not met**"
+    assert reached()[goal][1] == "not measured"
+
+
+def test_a_ratio_between_two_runs_is_none() -> None:
+    goal = "update (median), of Rebuild 4x4's"
+    assert reached(measured("rebuild", run="another day"))[goal][1] == "not measured"
+
+
+def test_a_probe_three_times_as_fast_meets_its_goal() -> None:
+    goal = "probe through delta-rs, times faster than append + DELETE with deletion vectors"
+    assert reached(measured("append_delete_dv", probe_ms_delta_rs=150.0))[goal] == (3, "met")
+    assert reached(measured("append_delete_dv", probe_ms_delta_rs=100.0))[goal][1] == "**not met**"
+
+
+def test_the_largest_update_counts_only_where_the_rate_is_constant() -> None:
+    goal = "largest update, of the median"
+    assert reached()[goal] == (1.5, "met")
+    swinging = outcomes(replace(UNIFORM, swings=True), {"sweep": measured()})
+    assert goal not in [one.goal for one in swinging]
+
+
+def test_files_are_bounded_by_the_scheme_and_the_size_of_its_cells() -> None:
+    assert files_bound(UNIFORM) == 46  # 36, with each base cell in two parts and one of them new
+    assert files_bound(replace(UNIFORM, live_bytes=10**9)) == 46
+    assert files_bound(replace(UNIFORM, live_bytes=5 * 10**9)) > 100
+
+
+def test_who_is_ahead_is_told_with_the_reason() -> None:
+    found = [measured(), measured("append_delete_dv", seconds=(1.0, 1.0), probe_ms_delta_rs=90.0)]
+    (win,) = wins(found)
+    assert win.told.startswith("`append_delete_dv`: update, median 2.0x, update, mean 2.0x")
+    assert "only marks what expired" in win.told
+    assert "probe" not in win.told.split("Why:")[0]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    finished = Finished(tmp_path / "finished")
+    finished.keep(measured(probe_files=4.0, probe_bytes=2e6))
+    finished.keep(measured("rebuild", seconds=(2.0, 9.0), wrong="1 live row; right are 2"))
+    finished.keep(measured("clickhouse", seconds=(0.1, 0.1), expired_visible=7))
+    finished.keep(measured("zorder", digest="of other rows"))
+    write_results(SMALL, finished, {"cores": "2"}, tmp_path)
+    return tmp_path
+
+
+def test_csv_has_one_line_for_each_pair_and_all_columns_asked_for(written: Path) -> None:
+    with (written / "small.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["system"] for row in rows] == ["sweep", "rebuild", "clickhouse"]
+    assert list(rows[0])[: len(ASKED_FOR)] == ASKED_FOR
+    assert rows[0]["written_per_inserted"] == "2.5"
+    assert rows[0]["scan_s"] == ""
+    assert rows[2]["expired_visible"] == "7"
+
+
+def test_every_update_is_in_a_csv_of_its_own(written: Path) -> None:
+    lines = (written / "small-updates.csv").read_text().splitlines()
+    assert lines[1] == "uniform_36,sweep,1,1,10,25,9,105,"
+    assert len(lines) == 1 + 3 * 2
+
+
+def test_the_page_tells_goals_figures_wins_and_machine(written: Path) -> None:
+    page = (written / "small.md").read_text()
+    assert "| update (median), of Rebuild 4x4's | uniform_36 | ≤ 0.5 | 0.36 | met |" in page
+    assert "`rebuild` **wrong**" in page
+    assert "- `clickhouse`: update, median 20.0x" in page
+    assert "| cores | 2 |" in page
+    assert "for information" in page
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page):
+        root = ElementTree.fromstring((written / picture).read_text())
+        assert root.tag.endswith("svg")
+
+
+def test_published_results_are_of_settings_that_there_are() -> None:
+    from bench.systems.catalog import SYSTEMS
+
+    folder = Path(__file__).resolve().parents[2] / "bench" / "results"
+    for file in folder.glob("*.csv"):
+        with file.open() as stream:
+            rows = [row for row in csv.DictReader(stream) if "setting" in row]
+        for row in rows:
+            assert row["setting"] == SYSTEMS[row["system"]].setting, json.dumps(row)
