@@ -36,6 +36,9 @@ _STRONGEST = (
     "sweep", "sweep_log", "rebuild", "append_delete_dv", "optimize", "liquid", "by_expiration",
 )  # fmt: skip
 _WITH_ZORDER = (*_STRONGEST, "zorder")
+_FEW = (
+    "sweep", "rebuild", "append_delete_dv", "zorder", "liquid", "by_expiration", "clickhouse",
+)  # fmt: skip
 _LONG_WINDOW = ("sweep", "sweep_log", "append_delete_dv", "optimize", "liquid")
 
 
@@ -62,8 +65,8 @@ SIZES = {
             100 * MB,
             {
                 "uniform_36": _ALL,
-                "uniform_144": (*_WITH_ZORDER, "clickhouse"),
-                "bimodal_36": (*_WITH_ZORDER, "clickhouse"),
+                "uniform_144": _FEW,
+                "bimodal_36": _FEW,
             },
         ),
         Size(
