@@ -21,7 +21,7 @@ from bench.extra import why_no_chdb
 from bench.measured import Finished
 from bench.results import write_results
 from bench.sizes import Choice, chosen
-from bench.systems.catalog import SYSTEMS, Entry
+from bench.systems.catalog import SESSION, SYSTEMS, Entry
 from tidetable.core.errors import TidetableError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,13 +107,6 @@ def measure(
                 runner.measure(choice.workload(name), entries)
     spark.stop()
     return runner.failures
-
-
-SESSION = {
-    # Files of one size for all: what our indexes aim at, OPTIMIZE aims at as well.
-    "spark.databricks.delta.optimize.maxFileSize": str(64 * 1024**2),
-    "spark.databricks.delta.optimize.minFileSize": str(64 * 1024**2),
-}
 
 
 def unfinished(choice: Choice, finished: Finished, *, fresh: bool) -> Pairs:

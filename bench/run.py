@@ -35,6 +35,8 @@ KEYS_SPARK = 3
 WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration")
 WARM_UP = Workload("warm_up", 12, live_bytes=1_000_000, updates=2)
 
+_IO = Path("/proc/self/io")
+
 Step = Callable[[str], None]
 Say = Callable[[str], None]
 
@@ -52,7 +54,8 @@ class Attempt:
     found: Found | None = None
     probes_ms: list[float] = field(default_factory=list)
     probes_spark_ms: list[float] = field(default_factory=list)
-    probed_rows: list[int] = field(default_factory=list)
+    probed_rows: list[float] = field(default_factory=list)
+    probed_bytes: list[float] = field(default_factory=list)
     scans_s: list[float] = field(default_factory=list)
     scans_delta_rs_s: list[float] = field(default_factory=list)
     failed: str | None = None
@@ -79,7 +82,7 @@ class Runner:
         self.failures: dict[tuple[str, str], str] = {}
 
     def warm_up(self, entries: list[Entry]) -> None:
-        """Lets one system of each sort do all that it does, so that no figure holds the JVM's start.
+        """Lets one system of each sort do all that it does: no figure holds the JVM's start.
 
         The first update of the others is then a little slower than the next ones, not by times.
         """
@@ -190,9 +193,10 @@ class Runner:
         attempt.scans_delta_rs_s.append(_timed(system.scan))
         system.probe(keys[0])
         for key in keys:
-            began = time.monotonic()
+            read, began = _bytes_read(), time.monotonic()
             found = system.probe(key)
             attempt.probes_ms.append(1000 * (time.monotonic() - began))
+            attempt.probed_bytes.append(_bytes_read() - read)
             attempt.probed_rows.append(found)
         if not system.probe_spark(keys[0]):
             return
@@ -203,7 +207,6 @@ class Runner:
     def _keep(self, attempt: Attempt, rows: Rows) -> None:
         workload, found = rows.workload, attempt.found
         assert found is not None
-        cost = attempt.system.probe_cost(workload.probed_keys(KEYS_DELTA_RS))
         measured = Measured(
             workload=workload.name,
             system=attempt.entry.name,
@@ -215,9 +218,9 @@ class Runner:
             updates=attempt.updates,
             probe_ms_delta_rs=_median(attempt.probes_ms),
             probe_ms_spark=_median(attempt.probes_spark_ms),
-            probe_files=None if cost is None else cost.files,
-            probe_bytes=None if cost is None else cost.bytes,
-            probe_rows=_median([float(number) for number in attempt.probed_rows]),
+            probe_files=attempt.system.probe_files(workload.probed_keys(KEYS_DELTA_RS)),
+            probe_bytes=_median(attempt.probed_bytes) if _IO.is_file() else None,
+            probe_rows=_median(attempt.probed_rows),
             scan_s=_median(attempt.scans_s),
             scan_s_delta_rs=_median(attempt.scans_delta_rs_s),
             expired_visible=found.expired_visible,
@@ -247,6 +250,11 @@ def _timed(act: Callable[[], object]) -> float:
     began = time.monotonic()
     act()
     return time.monotonic() - began
+
+
+def _bytes_read() -> int:
+    """What this process has read from files so far, be it from a disk or from the cache."""
+    return int(_IO.read_text().split()[1]) if _IO.is_file() else 0
 
 
 def _median(values: list[float]) -> float | None:

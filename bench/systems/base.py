@@ -38,14 +38,6 @@ class Found:
         return self.rows - self.live_rows
 
 
-@dataclass(frozen=True)
-class ProbeCost:
-    """What a probe has to open and read, by the statistics of files and row groups."""
-
-    files: float
-    bytes: float
-
-
 class System(ABC):
     """One way to keep a table of live rows, at work on one workload in one folder."""
 
@@ -83,8 +75,9 @@ class System(ABC):
     def probe(self, key: int) -> int:
         """Fetches the rows of a key without Spark; their number."""
 
-    @abstractmethod
-    def probe_cost(self, keys: list[int]) -> ProbeCost | None: ...
+    def probe_files(self, keys: list[int]) -> float | None:
+        """Files that a probe of a key has to open, on average; None if that is unknown."""
+        return None
 
     @abstractmethod
     def scan(self) -> int:

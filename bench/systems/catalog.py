@@ -20,6 +20,17 @@ OPTIMIZE_EVERY = 5
 at its best nor at its worst."""
 
 
+OPTIMIZED_FILE_MB = 16
+"""What OPTIMIZE aims at. With Delta's 1 GB a table of this size would be one file, and since rows
+are not sorted inside a file it would not be clustered at all: this is in favour of the peers."""
+
+SESSION = {
+    f"spark.databricks.delta.optimize.{bound}FileSize": str(OPTIMIZED_FILE_MB * 1024**2)
+    for bound in ("min", "max")
+}
+"""Settings of the Spark session that all share, besides our own."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A system that can be chosen."""
@@ -71,6 +82,8 @@ _MARKS_ONLY = (
     "marked rows stay on disk"
 )
 
+_VECTORS_AND_FILES = f"deletion vectors, files of {OPTIMIZED_FILE_MB} MB"
+
 DEFAULT = "sweep"
 
 ENTRIES = (
@@ -114,23 +127,23 @@ ENTRIES = (
     ),
     _delta("append_delete_dv", "append, DELETE; deletion vectors", _MARKS_ONLY),
     _delta(
-        "optimize", f"append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; deletion vectors",
+        "optimize", f"append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; {_VECTORS_AND_FILES}",
         f"four of {OPTIMIZE_EVERY} updates only append and mark; its files are few, but not by key",
         optimize_every=OPTIMIZE_EVERY,
     ),
     _delta(
-        "zorder", "append, DELETE, OPTIMIZE ZORDER BY key at every update; deletion vectors",
+        "zorder", f"append, DELETE, OPTIMIZE ZORDER BY key at every update; {_VECTORS_AND_FILES}",
         _REWRITES_ALL, optimize_every=1, zorder=True,
     ),
     _delta(
         f"zorder_{OPTIMIZE_EVERY}",
-        f"append, DELETE, OPTIMIZE ZORDER BY key every {OPTIMIZE_EVERY}; deletion vectors",
+        f"append, DELETE, OPTIMIZE ZORDER BY key every {OPTIMIZE_EVERY}; {_VECTORS_AND_FILES}",
         f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table",
         optimize_every=OPTIMIZE_EVERY, zorder=True,
     ),
     _delta(
-        "liquid", f"CLUSTER BY (key), append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; "
-        "deletion vectors",
+        "liquid",
+        f"CLUSTER BY (key), append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; {_VECTORS_AND_FILES}",
         f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth clusters",
         clustered=True, optimize_every=OPTIMIZE_EVERY,
     ),

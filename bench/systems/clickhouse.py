@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.data import Rows
-from bench.systems.base import Found, ProbeCost, Standing, System
+from bench.systems.base import Found, Standing, System
 from bench.workload import SLOT, START
 
 if TYPE_CHECKING:
@@ -128,9 +128,6 @@ class ClickHouse(System):
     def scan(self) -> int:
         alive = "" if self.final else f" WHERE exp_slot > {self._slot}"
         return self._row(f"SELECT sum(length(payload)) FROM {_TABLE}{alive}")[0]
-
-    def probe_cost(self, keys: list[int]) -> ProbeCost | None:
-        return None
 
     def close(self) -> None:
         if self._session is not None:

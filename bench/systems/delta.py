@@ -6,10 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
-from bench.systems.base import Found, ProbeCost, Standing, System
+from bench.systems.base import Found, Standing, System
 from bench.workload import end_of, sql_time
 from tidetable.delta.log import Log, arrow, open_log
 
@@ -77,38 +76,17 @@ class DeltaSystem(System):
         self._frame().selectExpr("sum(length(payload))").first()
         return True
 
-    def probe_cost(self, keys: list[int]) -> ProbeCost:
-        groups = key_ranges(self.path)
-        files = bytes_ = 0
-        for key in keys:
-            hit = [group for group in groups if group.first <= key <= group.last]
-            files += len({group.file for group in hit})
-            bytes_ += sum(group.bytes for group in hit)
-        return ProbeCost(files / len(keys), bytes_ / len(keys))
+    def probe_files(self, keys: list[int]) -> float | None:
+        bounds = key_bounds(self.path)
+        opened = sum(first <= key <= last for key in keys for first, last in bounds)
+        return opened / len(keys)
 
 
-class KeyRange:
-    """A row group: a reader of a key has to read it if the key lies between its bounds."""
-
-    __slots__ = ("bytes", "file", "first", "last")
-
-    def __init__(self, file: str, first: int, last: int, bytes_: int) -> None:
-        self.file, self.first, self.last, self.bytes = file, first, last, bytes_
-
-
-def key_ranges(table: Path) -> list[KeyRange]:
-    """All row groups of the table's files, from their footers."""
-    found = []
-    for path in _paths(_log(table)):
-        footer = pq.read_metadata(table / path)
-        names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-        at = names.index("key")
-        for number in range(footer.num_row_groups):
-            group = footer.row_group(number)
-            bounds = group.column(at).statistics
-            size = sum(group.column(i).total_compressed_size for i in range(footer.num_columns))
-            found.append(KeyRange(path, bounds.min, bounds.max, size))
-    return found
+def key_bounds(table: Path) -> list[tuple[int, int]]:
+    """The smallest and the largest key of every file, as the log has them."""
+    actions = arrow(_log(table).table.get_add_actions(flatten=True)).read_all()
+    firsts, lasts = (actions.column(f"{bound}.key").to_pylist() for bound in ("min", "max"))
+    return list(zip(firsts, lasts, strict=True))
 
 
 class Ledger:
