@@ -49,7 +49,7 @@ class ClickHouse(System):
         self._session: Any = None
 
     def load(self) -> None:
-        from chdb import session
+        from chdb import session  # type: ignore[import-not-found, unused-ignore]
 
         self._session = session.Session(str(self.folder / "clickhouse"))
         self._run("CREATE DATABASE IF NOT EXISTS bench")
