@@ -120,6 +120,17 @@ ENTRIES = (
         "d_exp", "D-exp 12", _MARKS_ONLY,
         name="no_rebuild", insertion=1, expiration=12, placement="chronological",
     ),
+    _ours(
+        "tiers", "Tiers(4,4)",
+        "it writes a row again only when runs of one level are merged; half of what it stores is "
+        "dead, and some updates are much larger than others",
+        name="tiers", groups=4, fan_in=4,
+    ),
+    _ours(
+        "sweep_merged", "Sweep(27,4) with a log that is merged every 10 updates",
+        "made for long windows: groups are swept rarely, and a merged log keeps files few",
+        name="sweep", groups=27, every=4, deletion_vectors=True, merge_log=10,
+    ),
     _delta(
         "append_delete", "append, DELETE; no deletion vectors",
         "a DELETE by file rewrites all that holds an expired row, in one plain pass",
@@ -172,3 +183,6 @@ ENTRIES = (
 )  # fmt: skip
 
 SYSTEMS = {entry.name: entry for entry in ENTRIES}
+
+FOR_LONG_WINDOWS = ("tiers", "sweep_merged")
+"""They pay only for windows of hundreds of slots, and are left out elsewhere."""

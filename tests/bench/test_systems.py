@@ -17,7 +17,7 @@ from bench.workload import Workload
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TINY = Workload("tiny", 12, live_bytes=300_000, updates=1)
+TINY = Workload("tiny", 36, live_bytes=300_000, updates=1)
 PACKAGES = Path(__file__).resolve().parents[2] / ".cache" / "bench" / "packages"
 KEY = 7
 
