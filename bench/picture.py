@@ -14,7 +14,12 @@ COLOURS = {"default": "#1f5fa0", "ours": "#6f9fcc", "delta": "#b5622a", "clickho
 MARKED = ("sweep", "rebuild", "zorder", "append_delete", "append_delete_dv", "liquid")
 """The lines of the second plot: more would be a tangle."""
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 420, 74, 150, 46, 54
+DASHED = ("append_delete_dv", "liquid")
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 440, 74, 150, 66, 54
+_LINE = 15
+"""From one label to the next."""
+
 _FONT = 'font-family="system-ui, -apple-system, &quot;Segoe UI&quot;, &quot;DejaVu Sans&quot;, '
 _FONT += 'sans-serif"'
 
@@ -35,15 +40,17 @@ def trade_off(found: Sequence[Measured], title: str) -> str:
         *_grid(_decades(xs), x, "s", upright=True),
         *_grid(_decades(ys), y, "ms", upright=False),
     ]
-    taken: list[tuple[float, float]] = []
-    for one, across, up in sorted(zip(shown, xs, ys, strict=True), key=lambda point: point[2]):
-        at_x, at_y = x(across), y(up)
-        drawn.append(f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="5" fill="{colour(one.system)}"/>')
-        label_y = at_y + 4
-        while any(abs(label_y - b) < 13 and abs(at_x - a) < 110 for a, b in taken):
-            label_y -= 13
-        taken.append((at_x, label_y))
-        drawn.append(_text(at_x + 9, label_y, one.system, 12, fill=colour(one.system)))
+    points = sorted(zip(shown, xs, ys, strict=True), key=lambda point: -point[2])
+    for (one, across, up), label_y in zip(
+        points, _apart([y(up) for _, _, up in points]), strict=True
+    ):
+        at_x, at_y, ink = x(across), y(up), colour(one.system)
+        drawn += [
+            f'<line x1="{at_x:.1f}" y1="{at_y:.1f}" x2="{_WIDTH - _RIGHT + 4}" y2="{label_y:.1f}" '
+            f'stroke="{ink}" stroke-width="0.5" opacity="0.6"/>',
+            f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="5" fill="{ink}"/>',
+            _label(one.system, label_y),
+        ]
     drawn.append(
         _text(_LEFT, _HEIGHT - 12, "seconds of an update, mean (logarithmic)", 12, fill=GREY)
     )
@@ -59,25 +66,37 @@ def update_by_update(found: Sequence[Measured], title: str) -> str:
     y = _logarithmic(seconds, _HEIGHT - _BOTTOM, _TOP)
     step = (_WIDTH - _RIGHT - _LEFT) / max(1, last - 1)
     drawn = _grid(_decades(seconds), y, "s", upright=False)
-    taken: list[float] = []
-    for one in sorted(shown, key=lambda one: one.seconds[-1]):
+    lines = sorted(shown, key=lambda one: -one.seconds[-1])
+    for one, label_y in zip(lines, _apart([y(one.seconds[-1]) for one in lines]), strict=True):
         points = " ".join(
             f"{_LEFT + n * step:.1f},{y(value):.1f}" for n, value in enumerate(one.seconds)
         )
         width = 3 if one.system == DEFAULT else 1.6
-        dash = ' stroke-dasharray="5 3"' if "dv" in one.system or one.system == "liquid" else ""
-        drawn.append(
+        dash = ' stroke-dasharray="5 3"' if one.system in DASHED else ""
+        drawn += [
             f'<polyline points="{points}" fill="none" stroke="{colour(one.system)}" '
-            f'stroke-width="{width}"{dash}/>'
-        )
-        label_y = y(one.seconds[-1]) + 4
-        while any(abs(label_y - other) < 14 for other in taken):
-            label_y -= 14
-        taken.append(label_y)
-        drawn.append(_text(_WIDTH - _RIGHT + 8, label_y, one.system, 12, fill=colour(one.system)))
+            f'stroke-width="{width}"{dash}/>',
+            _label(one.system, label_y),
+        ]
     drawn.append(_text(_LEFT, _HEIGHT - 12, f"update 1 to {last}", 12, fill=GREY))
     drawn.append(_text(12, _TOP - 12, "seconds (logarithmic)", 12, fill=GREY))
     return _picture(title, drawn)
+
+
+def _apart(heights: Sequence[float]) -> list[float]:
+    """Heights from top to bottom, moved so that no two labels overlap and none leaves the plot."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + _LINE) if placed else height)
+    lowest = float(_HEIGHT - _BOTTOM)
+    for n in range(len(placed) - 1, -1, -1):
+        placed[n] = min(placed[n], lowest)
+        lowest = placed[n] - _LINE
+    return placed
+
+
+def _label(system: str, height: float) -> str:
+    return _text(_WIDTH - _RIGHT + 8, height + 4, system, 12, fill=colour(system))
 
 
 def _logarithmic(values: Sequence[float], low: float, high: float) -> Callable[[float], float]:
