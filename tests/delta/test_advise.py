@@ -55,7 +55,7 @@ def test_a_calibration_is_measured_kept_and_used_again(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {"FEW_SLOTS": 1, "WIDE_SLOT": 2, "WIDE_ROWS": 200, "NARROW_SLOT": 4,
-             "NARROW_ROWS": 400, "LAST_SLOT": 5, "PROBES": 1}  # fmt: skip
+             "NARROW_ROWS": 400, "LAST_SLOT": 7, "PROBES": 1}  # fmt: skip
     for name, value in small.items():
         monkeypatch.setattr(calibrating, name, value)
     index = workspace.index(scheme="auto")
