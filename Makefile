@@ -22,7 +22,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long clean distclean
+.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long bench-advisor clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-10s  %s\n' "$$target" "$$text"; done
@@ -64,6 +64,9 @@ lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer ve
 
 bench: .ready ## ours against what people use instead, to bench/results; SIZE=small, medium or large, see docs/benchmark.md
 	@$(WITH_JAVA) $(PYTHON) -m bench --size "$(SIZE)" --systems "$(SYSTEMS)" --workloads "$(WORKLOADS)" --updates "$(UPDATES)" --fresh "$(FRESH)"
+
+bench-advisor: .ready ## is what the advisor advises within 15 % of the best setting? to bench/results/advisor.md
+	@$(WITH_JAVA) $(PYTHON) -m bench.advisor --live-mb "$(or $(LIVE_MB),100)" --updates "$(or $(UPDATES),6)" --workloads "$(WORKLOADS)"
 
 bench-long: .ready ## 500 updates of a small index: does an update get slower as history grows?
 	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
