@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bench.goals import outcomes
 from bench.measured import Finished, Measured
+from bench.noise import told as told_noise
 from bench.picture import MARKED, trade_off, update_by_update
 from bench.sizes import Choice
-from bench.systems.catalog import SYSTEMS
+from bench.systems.catalog import DEFAULT, SYSTEMS
 from bench.tables import figure, figures_table, markdown, write_csv, write_updates_csv
 from bench.wins import wins
 from bench.workload import Workload
@@ -77,6 +78,7 @@ def page(
         "",
         "Made by `make bench SIZE=" + choice.size.name + "`. What is measured and how to read it: "
         "[benchmark.md](../../docs/benchmark.md).",
+        *_missing(choice, by_workload),
         "",
         "## Goals",
         "",
@@ -87,6 +89,18 @@ def page(
     lines += ["", "## Systems", "", *_systems(by_workload)]
     lines += ["", "## Machine and versions", "", *_machine(machine, by_workload)]
     return "\n".join(lines) + "\n"
+
+
+def _missing(choice: Choice, by_workload: Mapping[str, Sequence[Measured]]) -> list[str]:
+    """What of the size has not been measured, if anything."""
+    wanted = {(name, one) for name, systems in choice.size.systems.items() for one in systems}
+    there = {(name, one.system) for name, found in by_workload.items() for one in found}
+    if not (missing := wanted - there):
+        return []
+    return [
+        f"Only a part of it has been measured: {len(wanted & there)} of the {len(wanted)} pairs of "
+        f"workload and system; {len(missing)} are missing.",
+    ]
 
 
 def _goals(choice: Choice, by_workload: Mapping[str, Sequence[Measured]]) -> list[str]:
@@ -113,6 +127,8 @@ def _workload(choice: Choice, workload: Workload, found: Sequence[Measured]) -> 
         "",
         *figures_table(found),
     ]
+    if any(one.system == DEFAULT for one in found) and (noise := told_noise(found, DEFAULT)):
+        lines += ["", noise]
     for one in found:
         if one.wrong:
             lines += ["", f"`{one.system}` shows wrong rows: {one.wrong}."]

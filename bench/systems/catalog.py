@@ -97,7 +97,9 @@ ENTRIES = (
         name="sweep", groups=9, deletion_vectors=True,
     ),
     _ours(
-        "rebuild", "Rebuild 4x4 round-robin", "16 sorted files and no more: it rewrites 7 cells",
+        "rebuild", "Rebuild 4x4 round-robin",
+        "a probe opens one file in each of 16 cells and none that waits; for that it rewrites 7 "
+        "cells at every update",
         name="rebuild", insertion=4, expiration=4,
     ),
     _ours(
@@ -144,18 +146,22 @@ ENTRIES = (
     ),
     _delta(
         "zorder", f"append, DELETE, OPTIMIZE ZORDER BY key at every update; {_VECTORS_AND_FILES}",
-        _REWRITES_ALL, optimize_every=1, zorder=True,
+        "a probe opens one or two files instead of one for each slot that waits; for that it "
+        "writes the whole table at every update",
+        optimize_every=1, zorder=True,
     ),
     _delta(
         f"zorder_{OPTIMIZE_EVERY}",
         f"append, DELETE, OPTIMIZE ZORDER BY key every {OPTIMIZE_EVERY}; {_VECTORS_AND_FILES}",
-        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table; "
+        "until then a probe opens the few new files besides",
         optimize_every=OPTIMIZE_EVERY, zorder=True,
     ),
     _delta(
         "liquid",
         f"CLUSTER BY (key), append, DELETE, OPTIMIZE every {OPTIMIZE_EVERY}; {_VECTORS_AND_FILES}",
-        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth clusters",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table by "
+        "key; until then a probe opens the few new files besides",
         clustered=True, optimize_every=OPTIMIZE_EVERY,
     ),
     _delta(

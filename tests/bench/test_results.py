@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.goals import files_bound, outcomes
+from bench.goals import outcomes
 from bench.measured import Finished, Measured
+from bench.noise import told
 from bench.results import write_results
 from bench.sizes import chosen
 from bench.wins import wins
@@ -58,10 +59,23 @@ def test_the_largest_update_counts_only_where_the_rate_is_constant() -> None:
     assert goal not in [one.goal for one in swinging]
 
 
-def test_files_are_bounded_by_the_scheme_and_the_size_of_its_cells() -> None:
-    assert files_bound(UNIFORM) == 46  # 36, with each base cell in two parts and one of them new
-    assert files_bound(replace(UNIFORM, live_bytes=10**9)) == 46
-    assert files_bound(replace(UNIFORM, live_bytes=5 * 10**9)) > 100
+def test_files_that_grow_no_more_meet_their_goal() -> None:
+    goal = "files in the last four updates, of the most before"
+    assert reached(ours=measured(seconds=(1.0,) * 8))[goal] == (1, "met")
+    assert reached()[goal][1] == "not measured"
+
+
+def test_what_slows_all_systems_is_not_held_against_one() -> None:
+    busy = (1.0, 1.0, 3.0)
+    others = [measured(name, seconds=busy) for name in ("rebuild", "zorder", "liquid")]
+    found = reached(*others, ours=measured(seconds=(1.0, 1.0, 2.5)))
+    assert found["largest update, of the median"] == (2.5, "**not met**")
+    assert found["the same, without what slowed all systems alike"] == (1, "met")
+    assert told([measured(seconds=busy), *others], "sweep") == (
+        "The machine was busy with something else in update 3: the systems took up to 3.0 times "
+        "as long as usual then."
+    )
+    assert told([measured(seconds=busy), *others[:2]], "sweep") is None
 
 
 def test_who_is_ahead_is_told_with_the_reason() -> None:
