@@ -22,10 +22,10 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long bench-advisor clean distclean
+.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long bench-advisor bench-scale clean distclean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-10s  %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
 
 setup: ## install Python packages, Java if missing, and the Delta jars; repeated, it does nothing
 	@bash scripts/setup
@@ -45,7 +45,7 @@ env: ## write .env for docker-compose.yaml, with fresh secrets
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
-	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile -m spark $(ARGS)  # two JVMs: most of them wait most of the time
+	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark $(ARGS)  # two JVMs: most of them wait most of the time
 
 test-fast: .ready ## only the tests that start no JVM and take no time
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
@@ -70,6 +70,9 @@ bench-advisor: .ready ## is what the advisor advises within 15 % of the best set
 
 bench-long: .ready ## 500 updates of a small index: does an update get slower as history grows?
 	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
+
+bench-scale: .ready ## the same stream at 1, 3, 10 and 30 times the rate: how does an update grow with the rows?
+	@$(WITH_JAVA) $(PYTHON) -m bench.scale
 
 clean: ## remove what runs have made: tables, reports, the sample, what Airflow remembers
 	@if [ -L .airflow-cluster/pg ]; then rm -rf "$$(readlink .airflow-cluster/pg)"; fi

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if item.path.relative_to(ROOT / "tests").parts[0] in _HEAVY_TO_IMPORT:
             item.add_marker("slow")
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+    with_jvm = [item for item in items if item.get_closest_marker("spark")]
+    rank = _in_turns(with_jvm)
+    without = [item for item in items if not item.get_closest_marker("spark")]
+    items[:] = without + sorted(with_jvm, key=lambda item: rank[item.path])
+
+
+def _in_turns(items: list[pytest.Item]) -> dict[Path, int]:
+    """The files in the order in which workers take them: a whole Airflow waits most of the time,
+    so files that start one take turns with files that compute."""
+    waits = {item.path: False for item in items}
+    for item in items:
+        waits[item.path] |= any(item.get_closest_marker(mark) for mark in ("e2e", "cluster"))
+    computing = [path for path, does in waits.items() if not does]
+    waiting = [path for path, does in waits.items() if does]
+    turns = [path for pair in zip_longest(computing, waiting) for path in pair if path]
+    return {path: place for place, path in enumerate(turns)}
 
 
 @pytest.fixture(scope="session")
