@@ -57,6 +57,9 @@ SETTINGS = {
 _START_SOON = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Half the work for a JVM that ends after a small update, but more for one with much to do."""
 
+_LAST_LONG = "-XX:+UseParallelGC"
+"""For a JVM that makes many updates, or large ones."""
+
 _DELTA = SETTINGS["spark.sql.extensions"]
 _ONLY_AT_START = ("spark.sql.extensions", "spark.sql.catalog", "spark.hadoop")
 
@@ -66,7 +69,7 @@ _LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Remembering the line of every DataFrame call costs a round trip to the JVM each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
@@ -124,9 +127,14 @@ def _local_settings(project_root: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(project_root / ".cache/warehouse"),
         **delta_jars(project_root),
     }
-    options = [settings["spark.driver.extraJavaOptions"], quiet(), archived(project_root)]
-    settings["spark.driver.extraJavaOptions"] = " ".join(options).strip()
+    options = [settings["spark.driver.extraJavaOptions"], _tuning(_LAST_LONG), quiet()]
+    settings["spark.driver.extraJavaOptions"] = " ".join([*options, archived(project_root)]).strip()
     return settings
+
+
+def _tuning(usual: str) -> str:
+    """Options for Java itself: what the user wants, or what suits most."""
+    return os.environ.get("TIDETABLE_JAVA_OPTIONS", usual)
 
 
 def cores(spark: SparkSession) -> int:
@@ -168,8 +176,7 @@ def submit_conf(
         conf["spark.driver.memory"] = os.environ.get("TIDETABLE_DRIVER_MEMORY", "2g")
         conf["spark.sql.warehouse.dir"] = str(project_root / ".cache/warehouse")
         conf["spark.pyspark.driver.python"] = conf["spark.pyspark.python"] = sys.executable
-        tuning = os.environ.get("TIDETABLE_JAVA_OPTIONS", _START_SOON)
-        options = " ".join([options, tuning, archived(project_root)]).strip()
+        options = " ".join([options, _tuning(_START_SOON), archived(project_root)]).strip()
     else:
         jars = jars_of(project_root)
         conf |= {"spark.jars": ",".join(map(str, jars))} if jars else delta_package()
