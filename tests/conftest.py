@@ -33,8 +33,6 @@ time.tzset()
 # pytest-xdist tells its workers the width of our terminal, which rich would take for theirs.
 os.environ.pop("COLUMNS", None)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-# Every JVM of the tests does little and ends soon: optimizing its code takes longer than it saves.
-os.environ.setdefault("TIDETABLE_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 # Airflow reads these when it is imported; its own default would be a folder in the user's home.
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="tidetable-airflow-")
