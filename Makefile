@@ -22,7 +22,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster env test test-fast lint format lock bench bench-long bench-advisor bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast lint format lock bench bench-long bench-advisor bench-fixed bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -39,12 +39,16 @@ run: .ready ## Airflow and Spark with real flights, until Ctrl-C; ONCE=1 ends wh
 cluster: .ready ## the parts of docker-compose.yaml without Docker: PostgreSQL, Spark master and worker, Airflow
 	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m tidetable.pipeline.cluster $(ARGS)
 
+archive: .ready ## keep Spark's classes in a file, so that every JVM starts some seconds sooner
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive
+
 env: ## write .env for docker-compose.yaml, with fresh secrets
 	@python3 scripts/make_env.py
 
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive  # the tests start many JVMs
 	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark $(ARGS)  # two JVMs: most of them wait most of the time
 
 test-fast: .ready ## only the tests that start no JVM and take no time
@@ -70,6 +74,9 @@ bench-advisor: .ready ## is what the advisor advises within 15 % of the best set
 
 bench-long: .ready ## 500 updates of a small index: does an update get slower as history grows?
 	@$(WITH_JAVA) $(PYTHON) bench/long_run.py $(ARGS)
+
+bench-fixed: .ready ## what an update costs that has nothing to do, to bench/results/fixed_cost.md
+	@$(WITH_JAVA) $(PYTHON) -m bench.fixed_cost
 
 bench-scale: .ready ## the same stream at 1, 3, 10 and 30 times the rate: how does an update grow with the rows?
 	@$(WITH_JAVA) $(PYTHON) -m bench.scale

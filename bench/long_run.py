@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +41,7 @@ WARM_UP = 15
 console = Console(highlight=False)
 
 
-def write_source(folder: Path, slots: range, rows_per_slot: int, seed: int = 1) -> None:
+def write_source(folder: Path, slots: Iterable[int], rows_per_slot: int, seed: int = 1) -> None:
     """Rows of each slot in the folder of its hour; lifetimes uniform up to p slots."""
     rng = np.random.default_rng(seed)
     step = int(EVERY.total_seconds() * 1_000_000)

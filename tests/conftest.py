@@ -40,6 +40,15 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
 atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 
+# Programs that the tests start end soon: half the work for Java if it does not optimize them.
+os.environ.setdefault("TIDETABLE_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+
+_SMALL_PLANS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""To compile a plan takes longer than to run it once over a few rows. What the tests start through
+spark-submit, Spark Connect and the command line runs compiled, as in production."""
 
 _HEAVY_TO_IMPORT = {"pipeline", "plugins", "quality"}
 """Airflow and Great Expectations take seconds to import: not for the fast tests."""
@@ -86,7 +95,9 @@ def _in_turns(items: list[pytest.Item]) -> dict[Path, int]:
 def spark() -> Iterator[SparkSession]:
     from tidetable.delta.session import spark_session
 
-    session = spark_session(ROOT, "tidetable tests")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("TIDETABLE_JAVA_OPTIONS")  # this one has much to do
+        session = spark_session(ROOT, "tidetable tests", _SMALL_PLANS)
     yield session
     session.stop()
 

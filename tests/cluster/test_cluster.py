@@ -19,7 +19,7 @@ from tidetable.pipeline.cluster import HOME, mirror
 from tidetable.pipeline.postgres import NoPostgres, find_programs
 
 pytestmark = pytest.mark.cluster
-SLOTS = 2
+SLOTS = 1
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.workspace import SCHEMA, Workspace, row
 from tidetable.core.cell import Cell
@@ -20,7 +20,7 @@ from tidetable.core.plan import Plan
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
 from tidetable.delta import update
 from tidetable.delta.arrange import SPLIT_BYTES_MIN, Arrangement, KeyRange, arrange, split_points
-from tidetable.delta.commit import write_commit
+from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
 from tidetable.delta.update import Updater
@@ -127,9 +127,10 @@ def test_files_are_sorted_disjoint_and_near_the_target_size(
 
     plans: list[str] = []
 
-    def write(index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str) -> None:
-        plans.append(frame._jdf.queryExecution().executedPlan().toString())
-        write_commit(index, frame, removed, note, fence)
+    def write(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+        assert change.rows is not None
+        plans.append(change.rows._jdf.queryExecution().executedPlan().toString())
+        write_commit(spark, change, note, fence)
 
     monkeypatch.setattr(update, "write_commit", write)
     (report,) = updater.catch_up(1)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
 from tidetable.delta import quarantine, update
-from tidetable.delta.commit import write_commit
+from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.table import create_table
@@ -97,11 +98,12 @@ def test_a_commit_while_the_rows_are_being_written_makes_the_other_start_over(
     list(Updater(spark, index).catch_up(0))
     go_on, writing = workspace.folder / "go_on", Event()
 
-    def write(index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str) -> None:
+    def write(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
         if not writing.is_set():
             writing.set()
-            frame = held_until(go_on, frame)
-        write_commit(index, frame, removed, note, fence)
+            assert change.rows is not None
+            change = replace(change, rows=held_until(go_on, change.rows))
+        write_commit(spark, change, note, fence)
 
     monkeypatch.setattr(update, "write_commit", write)
     slots: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +13,10 @@ from tidetable.core.cell import Cell
 from tidetable.core.config import Index
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
+from tidetable.delta import swap
 from tidetable.delta.arrange import BYTES_PER_ROW, arrange, arranged, key_ranges
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.log import Log
+from tidetable.delta.log import DataFile, Log
 from tidetable.delta.note import Note
 from tidetable.delta.session import cores
 from tidetable.delta.staging import expiry_column
@@ -29,23 +31,52 @@ class LostRace(Exception):
     """Another writer committed first; nothing of ours is in the table."""
 
 
-def removed_by(plan: Plan, scheme: Scheme, log: Log) -> str | None:
-    """The predicate for the rows that leave the table; None if none can."""
+@dataclass(frozen=True)
+class Removal:
+    """What leaves the table: whole cells, with their files, and rows of files that stay."""
+
+    cells: frozenset[Cell] = frozenset()
+    rows: tuple[str, ...] = ()
+    everything: bool = False
+
+    @property
+    def predicate(self) -> str | None:
+        """For the rows that leave; None if none can."""
+        if self.everything:
+            return "true"
+        whole = [in_cells(sorted(self.cells))] if self.cells else []
+        return " OR ".join([*whole, *self.rows]) or None
+
+    def files(self, log: Log) -> list[DataFile]:
+        """The files of the cells that leave."""
+        return [file for file in log.files if self.everything or file.cell in self.cells]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does to the version that `log` shows."""
+
+    log: Log
+    rows: DataFrame | None
+    """To be written; None if there are none."""
+
+    removal: Removal
+
+
+def removed_by(plan: Plan, scheme: Scheme, log: Log) -> Removal:
+    """What leaves the table by the plan."""
     present = set(log.cells)
     leaving_whole = plan.cells(Action.REWRITE, Action.MOVE, Action.DROP)
-    whole = [cell for cell in leaving_whole if cell in present]
     expired = f"{EXPIRATION_SLOT} <= {plan.last}"
-    parts = []
-    if whole:
-        parts.append(in_cells(whole))
+    rows = []
     for cell in plan.cells(Action.EXPIRE, Action.APPEND_AND_EXPIRE):
         leaves = expired
         if cell in plan.moves and (group := scheme.group_sql(EXPIRATION_SLOT)):
             # Rows that move out of a log are removed from it as the expired ones are.
             leaves = f"{expired} OR {_is_one_of(group, plan.moves[cell].homes)}"
         if cell in present:
-            parts.append(f"({in_cells([cell])} AND ({leaves}))")
-    return " OR ".join(parts) if parts else None
+            rows.append(f"({in_cells([cell])} AND ({leaves}))")
+    return Removal(frozenset(leaving_whole) & present, tuple(rows))
 
 
 def kept_rows(
@@ -56,12 +87,23 @@ def kept_rows(
     routes = list(_routes(plan, log))
     if not rewritten and not routes:
         return None
-    table = spark.read.format("delta").load(index.table)
-    alive = table.where(F.col(EXPIRATION_SLOT) > plan.last)
-    frames = [alive.where(in_cells(rewritten))] if rewritten else []
+
+    def alive(cells: list[Cell]) -> DataFrame:
+        return _stored(spark, log, cells).where(F.col(EXPIRATION_SLOT) > plan.last)
+
+    frames = [alive(rewritten)] if rewritten else []
     group = scheme.group_sql(EXPIRATION_SLOT)
-    frames += [_moved(alive.where(in_cells(cells)), route, group) for route, cells in routes]
+    frames += [_moved(alive(cells), route, group) for route, cells in routes]
     return reduce(DataFrame.unionByName, frames)
+
+
+def _stored(spark: SparkSession, log: Log, cells: list[Cell]) -> DataFrame:
+    """The rows of these cells."""
+    wanted = set(cells)
+    files = [file for file in log.files if file.cell in wanted]
+    if swap.is_plain(log) and swap.are_in_cells(files):
+        return swap.rows_of(spark, log, files)
+    return spark.read.format("delta").load(log.path).where(in_cells(cells))
 
 
 def _routes(plan: Plan, log: Log) -> Iterator[tuple[Route, list[Cell]]]:
@@ -151,29 +193,48 @@ def _read_again(plan: Plan, log: Log) -> list[Cell]:
     ]
 
 
-def write_commit(
-    index: Index, frame: DataFrame, removed: str | None, note: Note, fence: str
-) -> None:
-    """Writes the rows and removes what matches, in one commit that uses up `fence`.
+def write_commit(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+    """Writes the rows and removes what leaves, in one commit that uses up `fence`.
 
     A fence that is used up already makes this a silent no-op or raises LostRace; the caller looks
     at the newest note to learn which commit counts.
     """
-    writer = (
-        frame.write.format("delta")
-        .option("txnAppId", fence)
-        .option("txnVersion", 1)
-        .option("userMetadata", note.dumps())
-    )
     try:
-        if removed is None:
-            writer.mode("append").save(index.table)
+        if _can_be_swapped(change):
+            swap.swap(change.log, change.rows, change.removal.files(change.log), note, fence)
         else:
-            writer.mode("overwrite").option("replaceWhere", removed).save(index.table)
+            _write_with_spark(spark, change, note, fence)
+    except swap.NotTheNewest as error:
+        raise LostRace(str(error)) from error
     except Exception as error:
         if was_lost_race(error):
             raise LostRace(str(error).splitlines()[0]) from error
         raise
+
+
+def _can_be_swapped(change: Change) -> bool:
+    return (
+        not change.removal.rows
+        and swap.is_plain(change.log)
+        and (change.rows is None or swap.fits(change.rows, change.log))
+    )
+
+
+def _write_with_spark(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+    rows = change.rows
+    if rows is None:
+        rows = spark.read.format("delta").load(change.log.path).limit(0)
+    writer = (
+        rows.write.format("delta")
+        .option("txnAppId", fence)
+        .option("txnVersion", 1)
+        .option("userMetadata", note.dumps())
+    )
+    removed = change.removal.predicate
+    if removed is None:
+        writer.mode("append").save(change.log.path)
+    else:
+        writer.mode("overwrite").option("replaceWhere", removed).save(change.log.path)
 
 
 def was_lost_race(error: Exception) -> bool:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from tidetable.core.errors import UserError
 from tidetable.delta.log import Log
+from tidetable.delta.place import INCOMING
 
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet$")
 _OTHER_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|parquet)$")
@@ -112,14 +113,18 @@ def delete(storage: pafs.FileSystem, files: Iterable[StoredFile]) -> None:
 
 
 def stored_files(storage: pafs.FileSystem) -> Iterator[StoredFile]:
-    """The files below the table, but for folders that readers pass over (_delta_log and such)."""
+    """The files below the table, but for folders that readers pass over (_delta_log and such).
+
+    What a writer was about to bring in is among them: it may never get to its commit.
+    """
     for found in storage.get_file_info(pafs.FileSelector("", recursive=True)):
         if found.type != pafs.FileType.File:
             continue
         path = found.path.lstrip("/")
         *folders, _ = path.split("/")
         # A partition column may begin with _, as ours do.
-        if any(one.startswith(("_", ".")) and "=" not in one for one in folders):
+        hidden = any(one.startswith(("_", ".")) and "=" not in one for one in folders)
+        if hidden and folders[0] != INCOMING:
             continue
         yield StoredFile(path, found.size, found.mtime.astimezone(UTC))
 

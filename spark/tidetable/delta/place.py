@@ -1,8 +1,12 @@
-"""Where the tables beside an index's own are."""
+"""Where the tables beside an index's own are, and what is on its way into it."""
 
 from __future__ import annotations
 
 from tidetable.core.config import Index
+
+INCOMING = "_incoming"
+"""A folder of the table for files that are being written and no part of it yet; readers pass over
+folders that begin with _."""
 
 
 def quarantine_path(index: Index) -> str:

@@ -277,6 +277,8 @@ def create_table(
         PROPERTY_INDEX: index.name,
         PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
         "delta.enableDeletionVectors": "true" if uses_vectors else "false",
+        # For whoever commits: delta-rs would wait for 100 commits, Spark for 10.
+        "delta.checkpointInterval": "10",
         **({} if chosen is None else {PROPERTY_CHOSEN: json.dumps(chosen, sort_keys=True)}),
         **_retention(index),
         "delta.dataSkippingStatsColumns": ",".join(

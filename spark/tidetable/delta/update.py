@@ -21,7 +21,9 @@ from tidetable.core.schemes import Scheme
 from tidetable.delta.arrange import spread
 from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
 from tidetable.delta.commit import (
+    Change,
     LostRace,
+    Removal,
     kept_rows,
     laid_out,
     removed_by,
@@ -36,6 +38,7 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
+from tidetable.delta.swap import schema_of
 from tidetable.delta.table import (
     DamagedTable,
     IndexTable,
@@ -106,7 +109,7 @@ class Updater:
 
     def load_first(self) -> tuple[UpdateReport | None, State]:
         """Makes the table and loads what arrived before `start` and lives past it (slot 0)."""
-        known = None if self.table.log() is None else self._schema()
+        known = self._schema()
         rows = self._staged(1 - self.index.period, 0, known)
         fence = f"{self.index.name}@new"
         report = self._load(rows, 0, fence=fence, quarantine=True, create=known is None)
@@ -133,12 +136,7 @@ class Updater:
         """
         began = time.monotonic()
         kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
-        frame = self.spark.read.format("delta").load(self.index.table).limit(0)
-        frame = laid_out(
-            self.spark, self.index, frame if kept is None else kept, state.log, plan, {}
-        )
-        removed = removed_by(plan, self.scheme, state.log)
-        if not self._committed(frame, removed, note, state.fence):
+        if not self._committed(state, plan, kept, note, {}):
             return None
         report = self._verified(state.log, note, plan, 0, began, Stragglers())
         return self._told(report, note.slot, always=True)
@@ -159,7 +157,7 @@ class Updater:
         slot = None if state is None else state.slot
         first = 1 - self.index.period if slot is None else slot + 1
         last = 0 if slot is None else slot + 1
-        known = None if self.table.log() is None else self._schema()
+        known = self._schema()
         counts = counted(self._staged(first, last, known), earliest=last)
         return {
             "slot": slot,
@@ -178,7 +176,7 @@ class Updater:
         began = time.monotonic()
         first = state.slot + 1
         self._say(f"slot {last}: reading the source")
-        batch = read = self._staged(first, last, self._schema()).persist()
+        batch = read = self._staged(first, last, schema_of(state.log)).persist()
         late = Stragglers()
         try:
             counts = counted(batch)
@@ -209,21 +207,30 @@ class Updater:
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
     ) -> bool:
-        new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > plan.last))
-        frame = with_cells(new.drop(REASON, RAW), self.scheme, plan)
-        kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
-        if not new_rows:
-            # Nothing new: the batch need not be part of the write at all.
-            frame = frame.limit(0) if kept is None else kept
-        elif kept is not None:
-            frame = frame.unionByName(kept)
-        frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows)
-        removed = removed_by(plan, self.scheme, state.log)
-        return self._committed(frame, removed, note, state.fence)
+        frame = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
+        if new_rows:  # otherwise the batch need not be part of the write at all
+            new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > plan.last))
+            placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
+            frame = placed if frame is None else placed.unionByName(frame)
+        return self._committed(state, plan, frame, note, new_rows)
 
-    def _committed(self, frame: DataFrame, removed: str | None, note: Note, fence: str) -> bool:
+    def _committed(
+        self,
+        state: State,
+        plan: Plan,
+        frame: DataFrame | None,
+        note: Note,
+        new_rows: dict[Cell, int],
+    ) -> bool:
+        if frame is not None:
+            frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows)
+        removal = removed_by(plan, self.scheme, state.log)
+        return self._wrote(Change(state.log, frame, removal), note, state.fence)
+
+    def _wrote(self, change: Change, note: Note, fence: str) -> bool:
+        """Whether the change is in the table now; False if another writer was first."""
         try:
-            write_commit(self.index, frame, removed, note, fence)
+            write_commit(self.spark, change, note, fence)
         except LostRace:
             return False
         state = self._state_after_commit()
@@ -311,8 +318,9 @@ class Updater:
             new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > slot))
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
             frame = spread(frame, self.index, note.live, cores(self.spark))
-            removed = "true" if log.files else None
-            if not self._committed(frame, removed, note, fence):
+            if not self._wrote(
+                Change(log, frame, Removal(everything=bool(log.files))), note, fence
+            ):
                 return None
             return self._verified(log, note, None, note.live, began, Stragglers())
         finally:
@@ -338,8 +346,10 @@ class Updater:
         rows = self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
         return staged(self.index, rows, first, last)
 
-    def _schema(self) -> StructType:
-        return self.spark.read.format("delta").load(self.index.table).schema
+    def _schema(self) -> StructType | None:
+        """The columns of the table; None if there is none yet."""
+        log = self.table.log()
+        return None if log is None else schema_of(log)
 
     def _version(self) -> int:
         log = self.table.log()

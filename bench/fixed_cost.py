@@ -1,0 +1,131 @@
+"""What an update costs that has nothing to do, and who takes the time.
+
+    make bench-fixed
+
+Two tables of the same stream take turns in one warm session: one whose files Spark writes and
+delta-rs commits (delta/swap.py), and one that Spark's Delta writes and commits, as it does with
+tables of deletion vectors and in object stores. Every third slot has no row. Writes
+bench/results/fixed_cost.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from bench.long_run import PERIOD, ROOT, describe, write_source
+from bench.machine import machine
+from tidetable.core.config import load_index
+from tidetable.delta import commit
+from tidetable.delta.session import spark_session
+from tidetable.delta.update import Updater
+
+if TYPE_CHECKING:
+    from tidetable.delta.log import Log
+
+RESULTS = ROOT / "bench" / "results" / "fixed_cost.md"
+ROWS = 500
+WARM_UP = 24
+UPDATES = 60
+EMPTY_EVERY = 3
+SCHEME: dict[str, object] = {"name": "sweep", "groups": 8}
+WAYS = {"swap": "Spark writes, delta-rs commits", "spark": "Spark's Delta writes and commits"}
+console = Console(highlight=False)
+
+
+def main() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="tidetable-fixed-cost-"))
+    try:
+        seconds = measured(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    RESULTS.write_text(page(seconds, machine(spark_session(ROOT))))
+    console.print(RESULTS.read_text())
+    return 0
+
+
+def measured(folder: Path) -> dict[tuple[str, bool], list[float]]:
+    """Seconds of the updates, by way and whether there were rows."""
+    last = WARM_UP + UPDATES
+    slots = [slot for slot in range(1 - PERIOD, last + 1) if slot < 1 or slot % EMPTY_EVERY]
+    write_source(folder / "source", slots, ROWS)
+    spark = spark_session(ROOT, "tidetable fixed cost")
+    updaters = {
+        way: Updater(spark, load_index(describe(folder, way, SCHEME), folder)) for way in WAYS
+    }
+    seconds: dict[tuple[str, bool], list[float]] = {}
+    for slot in range(last + 1):
+        for way, updater in updaters.items():
+            with written_by(way):
+                began = time.monotonic()
+                for _ in updater.catch_up(slot):
+                    pass
+                took = time.monotonic() - began
+            if slot > WARM_UP:
+                seconds.setdefault((way, bool(slot % EMPTY_EVERY)), []).append(took)
+        if slot % 12 == 0:
+            console.print(f"slot {slot} of {last}")
+    return seconds
+
+
+@contextmanager
+def written_by(way: str) -> Iterator[None]:
+    """While this lasts, no table is plain if Spark is to write it."""
+    usual = commit.swap.is_plain
+
+    def never(_: Log) -> bool:
+        return False
+
+    commit.swap.is_plain = usual if way == "swap" else never
+    try:
+        yield
+    finally:
+        commit.swap.is_plain = usual
+
+
+def page(seconds: dict[tuple[str, bool], list[float]], facts: dict[str, str]) -> str:
+    lines = [
+        "# The fixed cost of an update",
+        "",
+        "Seconds of one update in a warm session, Sweep(8,1) without deletion vectors, "
+        f"p = {PERIOD}, {UPDATES} updates by each way in turns. "
+        "`make bench-fixed` makes this page.",
+        "",
+        f"| who writes | empty batch, median | smallest | {ROWS} rows, median | smallest |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for way, told in WAYS.items():
+        empty, some = seconds[way, False], seconds[way, True]
+        lines.append(
+            f"| {told} | {statistics.median(empty):.2f} | {min(empty):.2f} "
+            f"| {statistics.median(some):.2f} | {min(some):.2f} |"
+        )
+    ratios = [
+        statistics.median(seconds["swap", rows]) / statistics.median(seconds["spark", rows])
+        for rows in (False, True)
+    ]
+    facts_told = "; ".join(f"{name} {value}" for name, value in facts.items())
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"The first against the second: {ratios[0]:.2f} for an empty batch, "
+            f"{ratios[1]:.2f} for {ROWS} rows.",
+            "",
+            f"Machine: {facts_told}.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
