@@ -25,8 +25,12 @@ OPTIMIZED_FILE_MB = 16
 are not sorted inside a file it would not be clustered at all: this is in favour of the peers."""
 
 SESSION = {
-    f"spark.databricks.delta.optimize.{bound}FileSize": str(OPTIMIZED_FILE_MB * 1024**2)
-    for bound in ("min", "max")
+    **{
+        f"spark.databricks.delta.optimize.{bound}FileSize": str(OPTIMIZED_FILE_MB * 1024**2)
+        for bound in ("min", "max")
+    },
+    # Parquet's own. Ours asks for smaller pages when it writes a plain table.
+    "spark.hadoop.parquet.page.size": str(1024**2),
 }
 """Settings of the Spark session that all share, besides our own."""
 

@@ -29,6 +29,7 @@ from tidetable.delta.columns import CELL_E, CELL_G
 from tidetable.delta.log import DataFile, Log, open_log, reader_uri
 from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING
+from tidetable.delta.session import SETTINGS
 from tidetable.delta.statistics import file_statistics, statistics_columns
 
 _PLAIN_WRITER = 2
@@ -121,6 +122,7 @@ def _written(log: Log, frame: DataFrame, run: str) -> list[AddAction]:
         (
             frame.write.partitionBy(CELL_G, CELL_E)
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+            .option("parquet.page.size", SETTINGS["spark.hadoop.parquet.page.size"])
             .parquet(str(incoming))
         )
         found = sorted(incoming.glob(f"{CELL_G}=*/{CELL_E}=*/*.parquet"))
