@@ -13,7 +13,9 @@ from pyspark.sql.types import StructType
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
-from tidetable.delta import swap
+from tidetable.core.errors import TransientError
+from tidetable.delta import swap, update
+from tidetable.delta.commit import write_commit
 from tidetable.delta.garbage import stored_files
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.maintain import purge
@@ -140,9 +142,32 @@ def test_one_that_comes_late_leaves_nothing_behind(
     rows = swap.rows_of(spark, state.log, state.log.files)
     for fence in (state.fence, "another"):  # that one is used up, this one is not
         with pytest.raises(swap.NotTheNewest):
-            swap.swap(state.log, rows, [], state.note.as_rebuilt("run"), fence)
+            swap.swap(state.log, rows, state.log.files, state.note.as_rebuilt("run"), fence)
     assert {file.path for file in stored_files(state.log.storage)} == stored
     assert workspace.ids() == expected(1)
+
+
+def test_a_source_that_changes_while_it_is_read_is_refused(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = updated(spark, workspace, 0)
+    slot_1 = workspace.add([row(500, 0.5, 4), row(501, 0.5, 4)])
+    stored = {file.path for file in stored_files(log_of(index).storage)}
+
+    def change_and_write(*arguments: Any) -> None:
+        fewer = workspace.add([row(500, 0.5, 4)])
+        fewer.replace(slot_1)
+        write_commit(*arguments)
+
+    monkeypatch.setattr(update, "write_commit", change_and_write)
+    with pytest.raises(TransientError, match="the source was changed while it was read"):
+        list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == expected(0)
+    assert {file.path for file in stored_files(log_of(index).storage)} == stored
+
+    monkeypatch.undo()
+    list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == sorted([*expected(1), 500])
 
 
 def test_what_a_writer_left_on_its_way_is_cleaned_up(

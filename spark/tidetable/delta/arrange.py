@@ -66,7 +66,8 @@ def arrange(
     large: dict[Cell, tuple[int, Sequence[Any]]] = {}
     small: list[tuple[int, Cell]] = []
     tasks = 0
-    for cell, size in sorted(sizes.items()):
+    # The largest first: a long task that begins when the others end keeps one core waiting.
+    for cell, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         parts = max(ceil(size / target_bytes), ceil(size / share))
         if parts > 1 or size >= SPLIT_BYTES_MIN:
             points = split_points(ranges(), parts) if parts > 1 else []

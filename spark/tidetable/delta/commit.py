@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from tidetable.core.cell import Cell
 from tidetable.core.config import Index
+from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.delta import swap
@@ -206,6 +207,11 @@ def write_commit(spark: SparkSession, change: Change, note: Note, fence: str) ->
             _write_with_spark(spark, change, note, fence)
     except swap.NotTheNewest as error:
         raise LostRace(str(error)) from error
+    except swap.OtherRows as error:
+        raise TransientError(
+            f"{change.log.path} would hold {error}: the source was changed while it was read. The "
+            "table was left as it was. Run it again once nothing writes to the source's past."
+        ) from error
     except Exception as error:
         if was_lost_race(error):
             raise LostRace(str(error).splitlines()[0]) from error

@@ -37,15 +37,23 @@ _CELL_FOLDER = re.compile(rf"^{CELL_G}=(-?\d+)/{CELL_E}=(-?\d+)/[^/]+$")
 _IN_GLOBS = frozenset("*?[]{}\\")
 
 
+class OtherRows(Exception):
+    """What was written is not what the note counts."""
+
+
 class NotTheNewest(Exception):
     """The table has moved on since the version that the commit was to follow."""
+
+
+def is_on_file_system(path: str) -> bool:
+    return "://" not in reader_uri(path)
 
 
 def is_plain(log: Log) -> bool:
     """Whether the table's files can be read and replaced as files."""
     root = reader_uri(log.path)
     return (
-        "://" not in root
+        is_on_file_system(root)
         and not any(character in _IN_GLOBS for character in root)
         and log.table.protocol().min_writer_version <= _PLAIN_WRITER
         and statistics_columns(log) is not None
@@ -81,16 +89,40 @@ def are_in_cells(files: Iterable[DataFile]) -> bool:
 def swap(
     log: Log, frame: DataFrame | None, removed: Iterable[DataFile], note: Note, fence: str
 ) -> None:
-    """The rows in, the files out, in one commit; NotTheNewest if it is not the next after `log`."""
+    """The rows in, the files out, in one commit.
+
+    Raises NotTheNewest if it is not the next after `log`, and OtherRows, with the table as it was,
+    if the table would not hold as many rows as the note says.
+    """
     base = open_log(log.path, log.version)
     assert base is not None
     if base.table.transaction_version(fence) is not None:
         raise NotTheNewest(f"{fence} is used up")
+    leaving = list(removed)
     added = [] if frame is None else _written(base, frame, note.run)
+    try:
+        _check_rows(log, added, leaving, note)
+        _commit(base, added, leaving, note, fence)
+    except (OtherRows, NotTheNewest):
+        for one in added:
+            (Path(reader_uri(log.path)) / one.path).unlink(missing_ok=True)
+        raise
+
+
+def _check_rows(log: Log, added: list[AddAction], leaving: Iterable[DataFile], note: Note) -> None:
+    written = sum(json.loads(one.stats)["numRecords"] for one in added)
+    rows = log.rows + written - sum(file.rows for file in leaving)
+    if rows != note.live:
+        raise OtherRows(f"{rows} rows, where {note.live} were counted")
+
+
+def _commit(
+    base: Log, added: list[AddAction], leaving: Iterable[DataFile], note: Note, fence: str
+) -> None:
     now = int(time.time() * 1000)
     gone = [
         RemoveAction(file.path, True, now, file.bytes, _partition(file.cell.g, file.cell.e))
-        for file in removed
+        for file in leaving
     ]
     try:
         base.table.create_write_transaction(
@@ -106,11 +138,9 @@ def swap(
             ),
         )
     except CommitFailedError as error:
-        latest = open_log(log.path)
+        latest = open_log(base.path)
         if latest is not None and any(found.run == note.run for _, found in latest.notes()):
             return  # it is in the log; what failed came after that
-        for one in added:
-            (Path(reader_uri(log.path)) / one.path).unlink(missing_ok=True)
         raise NotTheNewest(str(error)) from error
 
 

@@ -38,7 +38,7 @@ from tidetable.delta.report import UpdateReport
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
-from tidetable.delta.swap import schema_of
+from tidetable.delta.swap import is_on_file_system, schema_of
 from tidetable.delta.table import (
     DamagedTable,
     IndexTable,
@@ -176,7 +176,7 @@ class Updater:
         began = time.monotonic()
         first = state.slot + 1
         self._say(f"slot {last}: reading the source")
-        batch = read = self._staged(first, last, schema_of(state.log)).persist()
+        batch = read = self._held(self._staged(first, last, schema_of(state.log)))
         late = Stragglers()
         try:
             counts = counted(batch)
@@ -286,7 +286,7 @@ class Updater:
         """What is alive after `slot` becomes the table; None if another writer was first."""
         began = time.monotonic()
         self._say(f"slot {slot}: loading what is alive")
-        batch = rows.persist()
+        batch = self._held(rows)
         try:
             counts = counted(batch, earliest=slot)
             self._check_bad_rows(counts, slot)
@@ -345,6 +345,17 @@ class Updater:
         timeline = self.index.timeline
         rows = self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
         return staged(self.index, rows, first, last)
+
+    def _held(self, batch: DataFrame) -> DataFrame:
+        """The batch, kept while it is counted and then written, if reading it again costs more.
+
+        From a columnar source counting takes a few columns only. Should the rows have changed
+        until they are written, a plain table refuses them; the others are not put to that test.
+        """
+        scheme = self._scheme  # None before the advisor has chosen
+        is_plain = scheme is not None and not scheme.uses_deletion_vectors
+        checked = is_plain and is_on_file_system(self.index.table)
+        return batch if checked and self.source.is_columnar else batch.persist()
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None if there is none yet."""
