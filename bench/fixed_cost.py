@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from bench.long_run import PERIOD, ROOT, describe, write_source
-from bench.machine import machine
+from bench.machine import in_words, machine
 from tidetable.core.config import load_index
 from tidetable.delta import commit
 from tidetable.delta.session import spark_session
@@ -113,7 +113,6 @@ def page(seconds: dict[tuple[str, bool], list[float]], facts: dict[str, str]) ->
         statistics.median(seconds["swap", rows]) / statistics.median(seconds["spark", rows])
         for rows in (False, True)
     ]
-    facts_told = "; ".join(f"{name} {value}" for name, value in facts.items())
     return "\n".join(
         [
             *lines,
@@ -121,7 +120,7 @@ def page(seconds: dict[tuple[str, bool], list[float]], facts: dict[str, str]) ->
             f"The first against the second: {ratios[0]:.2f} for an empty batch, "
             f"{ratios[1]:.2f} for {ROWS} rows.",
             "",
-            f"Machine: {facts_told}.",
+            in_words(facts),
             "",
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,11 @@ def machine(spark: SparkSession) -> dict[str, str]:
         "row group": f"{int(str(spark.conf.get('spark.hadoop.parquet.block.size'))) >> 20} MB",
     }
     return facts | versions()
+
+
+def in_words(facts: Mapping[str, str]) -> str:
+    """The facts in one line of a page."""
+    return "Machine: " + "; ".join(f"{name} {value}" for name, value in facts.items()) + "."
 
 
 def versions() -> dict[str, str]:

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from bench.__main__ import CACHE, JVM_MEMORY, ROOT
 from bench.data import Rows
-from bench.machine import machine
+from bench.machine import in_words, machine
 from bench.systems.catalog import SESSION
 from bench.systems.ours import Tidetable
 from bench.workload import Workload
@@ -126,8 +126,7 @@ def _page(steps: list[Step], facts: dict[str, str]) -> str:
             f"| {step.update_s / first.update_s:.2f} | {step.written_per_inserted:.2f} "
             f"| {step.files} | {step.probe_ms:.0f} |"
         )
-    told = "; ".join(f"{name} {value}" for name, value in facts.items())
-    return "\n".join([*lines, "", f"Machine: {told}.", ""])
+    return "\n".join([*lines, "", in_words(facts), ""])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import yaml
 from tidetable.core.cell import Cell
 from tidetable.core.config import Index, load_index
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.log import arrow, open_log
+from tidetable.delta.log import Log, arrow, open_log
 from tidetable.delta.place import quarantine_path
 from tidetable.delta.read import rows as python_rows
 
@@ -155,6 +155,13 @@ class Workspace:
     def reasons(self, index: Index) -> list[tuple[int, str]]:
         """(slot, reason) of every row in quarantine."""
         return [(one["slot"], one["reason"]) for one in self.quarantined(index)]
+
+
+def log_of(index: Index) -> Log:
+    """The log of the index's table, which is there."""
+    log = open_log(index.table)
+    assert log is not None
+    return log
 
 
 def read_table(path: str) -> list[dict[str, Any]]:

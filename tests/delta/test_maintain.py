@@ -12,12 +12,12 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from tests.cli.handmade import make_table, make_update
 from tests.steady import expected, rows_of_every_slot
-from tests.workspace import Workspace, row
+from tests.workspace import Workspace, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
 from tidetable.delta import maintain as module
 from tidetable.delta.garbage import last_checkpoint, named_files, stored_files
-from tidetable.delta.log import Log, open_log
+from tidetable.delta.log import open_log
 from tidetable.delta.maintain import due, maintain, purge, purgeable
 from tidetable.delta.place import quarantine_path, updates_path
 from tidetable.delta.table import DamagedTable, IndexTable
@@ -31,12 +31,6 @@ HOUR = timedelta(hours=1)
 
 def after(**time: float) -> datetime:
     return datetime.now(UTC) + timedelta(**time)
-
-
-def log_of(index: Index) -> Log:
-    log = open_log(index.table)
-    assert log is not None
-    return log
 
 
 def data_files(workspace: Workspace) -> set[str]:

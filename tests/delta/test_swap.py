@@ -11,25 +11,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tests.steady import expected, rows_of_every_slot
-from tests.workspace import Workspace, at, row
+from tests.workspace import Workspace, at, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
 from tidetable.delta import swap, update
 from tidetable.delta.commit import write_commit
 from tidetable.delta.garbage import stored_files
-from tidetable.delta.log import Log, open_log
+from tidetable.delta.log import Log
 from tidetable.delta.maintain import purge
 from tidetable.delta.place import INCOMING
 from tidetable.delta.table import IndexTable, create_table
 from tidetable.delta.update import Updater
 
 pytestmark = pytest.mark.spark
-
-
-def log_of(index: Index) -> Log:
-    log = open_log(index.table)
-    assert log is not None
-    return log
 
 
 def engine(index: Index) -> str:

@@ -80,9 +80,7 @@ def removed_by(plan: Plan, scheme: Scheme, log: Log) -> Removal:
     return Removal(frozenset(leaving_whole) & present, tuple(rows))
 
 
-def kept_rows(
-    spark: SparkSession, index: Index, plan: Plan, scheme: Scheme, log: Log
-) -> DataFrame | None:
+def kept_rows(spark: SparkSession, plan: Plan, scheme: Scheme, log: Log) -> DataFrame | None:
     """The live rows that have to be written again, in the cells they go to."""
     rewritten = _read_again(plan, log)
     routes = list(_routes(plan, log))

@@ -94,15 +94,13 @@ def swap(
     Raises NotTheNewest if it is not the next after `log`, and OtherRows, with the table as it was,
     if the table would not hold as many rows as the note says.
     """
-    base = open_log(log.path, log.version)
-    assert base is not None
-    if base.table.transaction_version(fence) is not None:
+    if log.table.transaction_version(fence) is not None:
         raise NotTheNewest(f"{fence} is used up")
     leaving = list(removed)
-    added = [] if frame is None else _written(base, frame, note.run)
+    added = [] if frame is None else _written(log, frame, note.run)
     try:
         _check_rows(log, added, leaving, note)
-        _commit(base, added, leaving, note, fence)
+        _commit(log, added, leaving, note, fence)
     except (OtherRows, NotTheNewest):
         for one in added:
             (Path(reader_uri(log.path)) / one.path).unlink(missing_ok=True)
@@ -117,7 +115,7 @@ def _check_rows(log: Log, added: list[AddAction], leaving: Iterable[DataFile], n
 
 
 def _commit(
-    base: Log, added: list[AddAction], leaving: Iterable[DataFile], note: Note, fence: str
+    log: Log, added: list[AddAction], leaving: Iterable[DataFile], note: Note, fence: str
 ) -> None:
     now = int(time.time() * 1000)
     gone = [
@@ -125,10 +123,10 @@ def _commit(
         for file in leaving
     ]
     try:
-        base.table.create_write_transaction(
+        log.table.create_write_transaction(
             [*added, *gone],
             "append",
-            base.table.schema(),
+            log.table.schema(),
             [CELL_G, CELL_E],
             commit_properties=CommitProperties(
                 custom_metadata={"userMetadata": note.dumps()},
@@ -138,7 +136,7 @@ def _commit(
             ),
         )
     except CommitFailedError as error:
-        latest = open_log(base.path)
+        latest = open_log(log.path)
         if latest is not None and any(found.run == note.run for _, found in latest.notes()):
             return  # it is in the log; what failed came after that
         raise NotTheNewest(str(error)) from error

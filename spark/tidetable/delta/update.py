@@ -135,7 +135,7 @@ class Updater:
         All rows pass through here, so they are checked as well if rows are checked at all.
         """
         began = time.monotonic()
-        kept = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
+        kept = kept_rows(self.spark, plan, self.scheme, state.log)
         if not self._committed(state, plan, kept, note, {}):
             return None
         report = self._verified(state.log, note, plan, 0, began, Stragglers())
@@ -207,7 +207,7 @@ class Updater:
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
     ) -> bool:
-        frame = kept_rows(self.spark, self.index, plan, self.scheme, state.log)
+        frame = kept_rows(self.spark, plan, self.scheme, state.log)
         if new_rows:  # otherwise the batch need not be part of the write at all
             new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > plan.last))
             placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
