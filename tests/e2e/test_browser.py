@@ -88,17 +88,28 @@ def context(browser: Browser, airflow: Airflow) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
+def page(context: BrowserContext, airflow: Airflow) -> Iterator[Page]:
     """A new tab. A test fails if the browser complained about anything in it."""
     found = context.new_page()
     complaints: list[str] = []
-    found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+    found.on(
+        "console",
+        lambda said: said.type == "error" and complaints.append(f"{said.text} {said.location}"),
+    )
     found.on("pageerror", lambda error: complaints.append(str(error)))
     found.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
     yield found
     found.close()
     # An answer with status 400 is what a wrong key gets; the browser notes it as an error.
-    assert [one for one in complaints if "status of 400" not in one] == []
+    serious = [one for one in complaints if "status of 400" not in one]
+    assert not serious, "\n".join([*serious, *_errors_of_the_server(airflow)])
+
+
+def _errors_of_the_server(airflow: Airflow) -> list[str]:
+    """Where its log speaks of errors: by the time anybody looks, the folder is gone."""
+    lines = (airflow.home / "services" / "api-server.log").read_text().splitlines()
+    bad = [number for number, line in enumerate(lines) if "[error" in line or "Error:" in line]
+    return [line for number in bad[-5:] for line in lines[max(0, number - 3) : number + 4]]
 
 
 def open_page(page: Page, airflow: Airflow, name: str = "things") -> None:

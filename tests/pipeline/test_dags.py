@@ -87,6 +87,8 @@ def test_the_forms(project: Project, bag: Parse) -> None:
     for dag_id, params in BY_HAND.items():
         assert set(dags[dag_id].params) == params
         assert dags[dag_id].params.get_param("index").schema["enum"] == ["things"]
+        # Whatever the installation's default: in a paused DAG a person's run would never start.
+        assert dags[dag_id].is_paused_upon_creation is False
     assert dags["tidetable_purge"].params["delete"] is False
 
 

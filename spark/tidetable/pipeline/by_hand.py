@@ -168,6 +168,10 @@ def _dag(dag_id: str, told: Any, **params: Param) -> DAG:
         dag_id,
         description=lines[0].removeprefix("### "),
         schedule=None,
+        # Nothing starts it but a person, whose run would wait for ever in a paused DAG. Also, the
+        # form would unpause and trigger it by two requests at once, and on SQLite one of those can
+        # end in "database is locked".
+        is_paused_upon_creation=False,
         start_date=_LONG_AGO,
         catchup=False,
         params=params,
