@@ -33,7 +33,7 @@ READ_ROUNDS = 2
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
 WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration")
-WARM_UP = Workload("warm_up", 12, live_bytes=1_000_000, updates=2)
+WARM_UP = Workload("warm_up", 12, live_bytes=10_000_000, updates=8)
 
 _IO = Path("/proc/self/io")
 
@@ -84,11 +84,12 @@ class Runner:
     def warm_up(self, entries: list[Entry]) -> None:
         """Lets one system of each sort do all that it does: no figure holds the JVM's start.
 
-        The first update of the others is then a little slower than the next ones, not by times.
+        In its first minutes the JVM's own compiler takes a third of two cores.
         """
         rows = Rows(WARM_UP, self.cache)
         rows.make(self.spark)
-        self._take_turns(rows, [entry for entry in entries if entry.name in WARMED_UP], [1, 2])
+        slots = list(range(1, WARM_UP.updates + 1))
+        self._take_turns(rows, [entry for entry in entries if entry.name in WARMED_UP], slots)
 
     def measure(self, workload: Workload, entries: list[Entry]) -> None:
         """Measures the entries on the workload and keeps what was found."""

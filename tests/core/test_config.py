@@ -863,6 +863,28 @@ def test_placeholders_need_times_in_order_with_a_zone(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("path", "span"),
+    [
+        ("d/{%Y-%m-%dT%H-%M}", timedelta(minutes=1)),
+        ("d/{%Y-%m-%d}/{%H}", timedelta(hours=1)),
+        ("d/{%Y}/{%j}", timedelta(days=1)),
+        ("d/{%Y-%m-%d}", timedelta(days=1)),
+        ("d/{%Y-%m}", timedelta(days=31)),
+        ("d/{%Y}", timedelta(days=366)),
+        ("d", None),
+        ("d/{a,b}", None),
+        ("d/{%%}", None),
+        ("d/{%H}", None),
+        ("d/{%m-%d}", None),
+        ("d/{%Y-%d}", None),
+        ("d/{%Y-%m-%d}/{%M}", None),
+    ],
+)
+def test_how_much_time_one_path_holds(path: str, span: timedelta | None) -> None:
+    assert path_pattern.span(path) == span
+
+
+@pytest.mark.parametrize(
     ("path", "root"),
     [
         ("/d/flights", "/d/flights"),

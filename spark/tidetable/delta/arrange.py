@@ -22,6 +22,7 @@ from tidetable.core.cell import Cell
 from tidetable.core.config import Index
 from tidetable.delta.columns import CELL_E, CELL_G, quoted
 from tidetable.delta.log import DataFile, Log
+from tidetable.delta.reuse import handed_over_column
 from tidetable.delta.staging import expiry_column
 
 SPLIT_BYTES_MIN = 4 * 1024 * 1024
@@ -152,8 +153,8 @@ def _task(arrangement: Arrangement, key: Column) -> Column:
             continue
         above = F.lit(0)
         for point in points:
-            above = above + (key > F.lit(point)).cast("int")
-        here = (F.col(CELL_G) == cell.g) & (F.col(CELL_E) == cell.e)
+            above = above + (key > handed_over_column(point, key)).cast("int")
+        here = code == F.lit(_code(cell))
         offset = F.when(here, above) if offset is None else offset.when(here, above)
     return task if offset is None else task + offset.otherwise(0)
 

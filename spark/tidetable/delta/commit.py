@@ -19,6 +19,7 @@ from tidetable.delta.arrange import BYTES_PER_ROW, arrange, arranged, key_ranges
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.delta.log import DataFile, Log
 from tidetable.delta.note import Note
+from tidetable.delta.reuse import handed_over
 from tidetable.delta.session import cores
 from tidetable.delta.staging import expiry_column
 
@@ -88,12 +89,17 @@ def kept_rows(spark: SparkSession, plan: Plan, scheme: Scheme, log: Log) -> Data
         return None
 
     def alive(cells: list[Cell]) -> DataFrame:
-        return _stored(spark, log, cells).where(F.col(EXPIRATION_SLOT) > plan.last)
+        return _stored(spark, log, cells).where(alive_after(plan.last))
 
     frames = [alive(rewritten)] if rewritten else []
     group = scheme.group_sql(EXPIRATION_SLOT)
     frames += [_moved(alive(cells), route, group) for route, cells in routes]
     return reduce(DataFrame.unionByName, frames)
+
+
+def alive_after(slot: int) -> str:
+    """A predicate for the rows that are not expired after `slot`."""
+    return f"{EXPIRATION_SLOT} > {handed_over(f'{slot}L', EXPIRATION_SLOT)}"
 
 
 def _stored(spark: SparkSession, log: Log, cells: list[Cell]) -> DataFrame:

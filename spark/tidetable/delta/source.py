@@ -34,7 +34,6 @@ from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
 _TEXT_FORMATS = frozenset({"csv", "json"})
-_COLUMNAR_FORMATS = frozenset({"parquet", "orc", "delta"})
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,6 @@ class Source:
     @property
     def _is_text(self) -> bool:
         return self.config.format in _TEXT_FORMATS
-
-    @property
-    def is_columnar(self) -> bool:
-        """Whether it is cheap to look at a few columns first and at the rows later."""
-        return self.config.format in _COLUMNAR_FORMATS
 
     @cached_property
     def time_columns(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import DataType, StringType, TimestampType
 
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
@@ -20,6 +20,7 @@ from tidetable.delta.columns import (
     quoted,
     sql_text,
 )
+from tidetable.delta.reuse import handed_over
 from tidetable.delta.source import CORRUPT, SourceRows, reading
 from tidetable.delta.times import (
     JSON_OPTIONS,
@@ -34,6 +35,9 @@ NO_ARRIVAL = "no readable arrival time"
 
 LATE = "arrived late"
 
+PATH_SPAN_MAX = 2
+"""In a path that spans so many slots at most, there is next to nothing to skip."""
+
 
 def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     """The rows that arrived in slots first..last, and those whose arrival cannot be read.
@@ -47,10 +51,12 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     def time(name: str) -> str:
         return as_timestamp_sql(name, declared[name], source.timezone)
 
-    # Compared as the source has it, so that file and row-group statistics skip what is older.
     arrived = time(source.arrived_at)
     begin = timestamp_sql(index.timeline.begin_of(first))
     end = timestamp_sql(index.timeline.end_of(last))
+    if not _can_skip(index, declared[source.arrived_at]):
+        column = quoted(source.arrived_at)
+        begin, end = handed_over(begin, column), handed_over(end, column)
     frame = rows.frame.where(f"({arrived} > {begin} AND {arrived} <= {end}) OR {arrived} IS NULL")
     times = {source.arrived_at, index.inserted_at, index.expires_at}
     as_read = {field.name: field.dataType for field in frame.schema}
@@ -74,6 +80,16 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     if index.lifetime is not None:
         frame = _with_expiry(frame, index)
     return _judged(frame, index)
+
+
+def _can_skip(index: Index, arrived: DataType) -> bool:
+    """Whether statistics of files and row groups tell Spark which ones hold no row of a batch.
+
+    Not if the paths are so fine that hardly anything else lies in them.
+    """
+    span = index.source.path_span
+    is_coarse = span is None or span > PATH_SPAN_MAX * index.timeline.every
+    return is_coarse and index.source.is_columnar and isinstance(arrived, TimestampType)
 
 
 def _with_expiry(frame: DataFrame, index: Index) -> DataFrame:

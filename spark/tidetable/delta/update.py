@@ -19,11 +19,12 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import Scheme
 from tidetable.delta.arrange import spread
-from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
+from tidetable.delta.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.delta.commit import (
     Change,
     LostRace,
     Removal,
+    alive_after,
     kept_rows,
     laid_out,
     removed_by,
@@ -209,7 +210,7 @@ class Updater:
     ) -> bool:
         frame = kept_rows(self.spark, plan, self.scheme, state.log)
         if new_rows:  # otherwise the batch need not be part of the write at all
-            new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > plan.last))
+            new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
             placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
             frame = placed if frame is None else placed.unionByName(frame)
         return self._committed(state, plan, frame, note, new_rows)
@@ -315,7 +316,7 @@ class Updater:
                 self._write_quarantine(bad, counts, slot, slot)
             log = self.table.log()
             assert log is not None
-            new = batch.where(F.col(REASON).isNull() & (F.col(EXPIRATION_SLOT) > slot))
+            new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
             frame = spread(frame, self.index, note.live, cores(self.spark))
             if not self._wrote(
@@ -355,7 +356,7 @@ class Updater:
         scheme = self._scheme  # None before the advisor has chosen
         is_plain = scheme is not None and not scheme.uses_deletion_vectors
         checked = is_plain and is_on_file_system(self.index.table)
-        return batch if checked and self.source.is_columnar else batch.persist()
+        return batch if checked and self.index.source.is_columnar else batch.persist()
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None if there is none yet."""

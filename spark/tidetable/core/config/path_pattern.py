@@ -80,6 +80,24 @@ def _within(path: str, folder: str) -> bool:
     return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
+def span(path: str) -> timedelta | None:
+    """How much time one path holds at most; None if there is no end to it.
+
+    There is none without a placeholder, nor where it leaves out the year, the day, ...: then
+    the same path comes round again.
+    """
+    letters = set(_DIRECTIVE.findall("".join(_PLACEHOLDER.findall(path))))
+    if not letters >= {"Y"}:
+        return None
+    if letters >= {"m", "d"} or "j" in letters:
+        if "H" not in letters:
+            return None if "M" in letters else timedelta(days=1)
+        return timedelta(minutes=1) if "M" in letters else timedelta(hours=1)
+    if letters & {"d", "H", "M"}:
+        return None
+    return timedelta(days=31) if "m" in letters else timedelta(days=366)
+
+
 def expanded(path: str, after: datetime, until: datetime) -> list[str]:
     """The paths that can hold rows of the slots (after, until], in order, each once."""
     if after.tzinfo is None or until.tzinfo is None:

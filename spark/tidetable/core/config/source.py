@@ -18,6 +18,7 @@ from tidetable.core.config.quantities import Duration
 CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 RESERVED_COLUMNS = ("_g", "_e", "_insertion_slot", "_expiration_slot")
 TEXT_MAX = 10_000
+_COLUMNAR_FORMATS = frozenset({"parquet", "orc", "delta"})
 
 
 def _text(text: str) -> str:
@@ -131,6 +132,16 @@ class Source:
     def root(self) -> str:
         """The last complete directory before the first placeholder, or the whole path."""
         return path_pattern.root(self.path)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether it is cheap to look at a few columns first and at the rows later."""
+        return self.format in _COLUMNAR_FORMATS
+
+    @property
+    def path_span(self) -> timedelta | None:
+        """How much time one path holds at most; None if there is no end to it."""
+        return path_pattern.span(self.path)
 
     def paths_for(self, after: datetime, until: datetime) -> list[str]:
         """The paths that can hold rows which arrived in (after, until], in order, each once."""
