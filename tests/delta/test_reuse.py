@@ -67,9 +67,8 @@ class Seen:
         self.plans.append(plan.toString())
 
 
-def two_a_slot(first: int, last: int) -> list[Row]:
-    return [row(10 * s + k, s - 0.5, s + k, key=f"k{k}")
-            for s in range(first, last + 1) for k in (2, 4)]  # fmt: skip
+def two_rows(slot: int) -> list[Row]:
+    return [row(10 * slot + k, slot - 0.5, slot + k, key=f"k{k}") for k in (2, 4)]
 
 
 def seen_of_two_updates(
@@ -78,7 +77,7 @@ def seen_of_two_updates(
     for slot in range(5):
         folder = workspace.source / at(slot - 0.5).strftime(folders.strip("{}"))
         folder.mkdir(parents=True, exist_ok=True)
-        workspace.add(two_a_slot(slot, slot)).rename(folder / f"{slot}.parquet")
+        workspace.add(two_rows(slot)).rename(folder / f"{slot}.parquet")
     source = {"path": f"{workspace.source}/{folders}"}
     updater = Updater(spark, workspace.index(source=source))
     list(updater.catch_up(2))

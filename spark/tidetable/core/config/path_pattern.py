@@ -86,8 +86,8 @@ def span(path: str) -> timedelta | None:
     There is none without a placeholder, nor where it leaves out the year, the day, ...: then
     the same path comes round again.
     """
-    letters = set(_DIRECTIVE.findall("".join(_PLACEHOLDER.findall(path))))
-    if not letters >= {"Y"}:
+    letters = _directives(path)
+    if "Y" not in letters:
         return None
     if letters >= {"m", "d"} or "j" in letters:
         if "H" not in letters:
@@ -104,17 +104,18 @@ def expanded(path: str, after: datetime, until: datetime) -> list[str]:
         raise ValueError("after and until need a zone")
     if until < after:
         raise ValueError(f"until ({until}) lies before after ({after})")
-    patterns = _PLACEHOLDER.findall(path)
-    if not patterns:
-        return [path]
-    directives = set(_DIRECTIVE.findall("".join(patterns)))
-    units = {_UNIT_OF[letter] for letter in directives if letter in _UNIT_OF}
-    if not units:  # `{%%}` alone: a percent sign, no time
+    units = {_UNIT_OF[letter] for letter in _directives(path) if letter in _UNIT_OF}
+    if not units:  # no placeholder, or `{%%}` alone: a percent sign, no time
         return [_filled(path, after)]
     finest = next(unit for unit in _UNITS if unit in units)
     times = _steps(after.astimezone(UTC), until.astimezone(UTC), finest)
     # A dict keeps the order; a pattern such as {%H} alone comes round to the same path again.
     return list(dict.fromkeys(_filled(path, time) for time in times))
+
+
+def _directives(path: str) -> set[str]:
+    """The letters of all placeholders."""
+    return set(_DIRECTIVE.findall("".join(_PLACEHOLDER.findall(path))))
 
 
 def _filled(path: str, time: datetime) -> str:
