@@ -1,4 +1,4 @@
-"""Fetch the jars that teach Spark to read and write Delta tables, once, into .cache/jars/.
+"""Fetch the jars that Spark needs for Delta tables, once, into .cache/jars/.
 
 Spark resolves them itself (`spark.jars.packages`), as it would at the start of every session; we
 copy what it resolved, so that sessions start without looking for them and without a network.
@@ -18,6 +18,9 @@ from pyspark.java_gateway import launch_gateway
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 SCALA = "2.13"
+
+LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
+"""Writes to a disk without a process for every change of a file's mode (see jvm.py)."""
 
 # Delta asks for these, but pyspark brings its own, newer ones.
 BROUGHT_BY_PYSPARK = (
@@ -42,10 +45,10 @@ def delta_package() -> str:
     return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
 
 
-def resolve(package: str) -> list[Path]:
-    """Let Spark download `package` and what it needs. No Spark session is started, only its JVM."""
+def resolve(*packages: str) -> list[Path]:
+    """Let Spark download `packages` and what they need. No session is started, only its JVM."""
     conf = SparkConf(loadDefaults=False)
-    conf.set("spark.jars.packages", package)
+    conf.set("spark.jars.packages", ",".join(packages))
     conf.set("spark.jars.excludes", ",".join(BROUGHT_BY_PYSPARK))
     conf.set("spark.jars.ivy", str(CACHE / "ivy"))
     gateway = launch_gateway(conf)
@@ -58,14 +61,16 @@ def resolve(package: str) -> list[Path]:
 
 def fetch(folder: Path) -> int:
     """Fill `folder` with the jars and return how many. Does nothing if they are there already."""
-    wanted = "\n".join([delta_package(), *(f"without {jar}" for jar in BROUGHT_BY_PYSPARK), ""])
+    packages = [delta_package(), LOCAL_FILES]
+    wanted = "\n".join([*packages, *(f"without {jar}" for jar in BROUGHT_BY_PYSPARK), ""])
     note = folder / "packages.txt"
     if note.exists() and note.read_text() == wanted:
         return len(list(folder.glob("*.jar")))
 
-    jars = resolve(delta_package())
-    if not any("delta-spark" in jar.name for jar in jars):
-        sys.exit(f"Spark did not resolve {delta_package()}: it found {[jar.name for jar in jars]}.")
+    jars = resolve(*packages)
+    for package in packages:
+        if not any(package.split(":")[1] in jar.name for jar in jars):
+            sys.exit(f"Spark did not resolve {package}: it found {[jar.name for jar in jars]}.")
     unfinished = folder.with_name(folder.name + ".unfinished")
     for old in (unfinished, folder):
         shutil.rmtree(old, ignore_errors=True)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -81,10 +82,13 @@ def submit(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_an_update_with_our_settings(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_update_with_our_settings(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also with an archive of classes that Java cannot use: it says nothing and goes on without."""
     workspace.add(rows_of_every_slot())
     workspace.describe()
+    modes = _noted_calls("chmod", tmp_path, monkeypatch)
     archive = tmp_path / "a project" / ARCHIVE
     archive.parent.mkdir(parents=True)
     archive.write_bytes(b"of another Java")
@@ -97,6 +101,22 @@ def test_an_update_with_our_settings(workspace: Workspace, tmp_path: Path) -> No
     assert workspace.ids() == expected(1)
     assert "INFO" not in done.stderr
     assert "rchive" not in done.stderr
+    # A process for each file would take longer than writing it.
+    assert ".parquet" not in modes.read_text()
+    files = list(workspace.table.glob("**/*.parquet"))
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o644}  # Hadoop's own default
+
+
+def _noted_calls(program: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Lets everything started from now on note its calls of the program in the file returned."""
+    calls = folder / "calls"
+    calls.touch()
+    instead = folder / "bin" / program
+    instead.parent.mkdir()
+    instead.write_text(f'#!/bin/sh\necho "$@" >>"{calls}"\nexec {which(program)} "$@"\n')
+    instead.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{instead.parent}:{os.environ['PATH']}")
+    return calls
 
 
 @pytest.mark.spark

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidetable.delta.columns import CELL_E, CELL_G
+from tidetable.delta.jvm import LOCAL_FILES, PLAIN_LOCAL_FILES
 from tidetable.delta.log import DataFile, Log, open_log, reader_uri
 from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING
@@ -146,11 +147,15 @@ def _written(log: Log, frame: DataFrame, run: str) -> list[AddAction]:
     """Writes the rows into files of their cells, which are no part of the table yet."""
     root = Path(reader_uri(log.path))
     incoming = root / INCOMING / run
+    # For this write alone: it knows no symbolic links, which a source may well have.
+    file_system = frame.sparkSession.conf.get(LOCAL_FILES, PLAIN_LOCAL_FILES)
     try:
         (
             frame.write.partitionBy(CELL_G, CELL_E)
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             .option("parquet.page.size", SETTINGS["spark.hadoop.parquet.page.size"])
+            .option("fs.file.impl", file_system)
+            .option("fs.file.impl.disable.cache", "true")
             .parquet(str(incoming))
         )
         found = sorted(incoming.glob(f"{CELL_G}=*/{CELL_E}=*/*.parquet"))
