@@ -69,6 +69,8 @@ _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Otherwise a task writes a file for each of a few partitions, and then all of them once more.
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
     # Remembering the line of every DataFrame call costs a round trip to the JVM each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",

@@ -137,9 +137,10 @@ class Updater:
         """
         began = time.monotonic()
         kept = kept_rows(self.spark, plan, self.scheme, state.log)
-        if not self._committed(state, plan, kept, note, {}):
+        version = self._committed(state, plan, kept, note, {})
+        if version is None:
             return None
-        report = self._verified(state.log, note, plan, 0, began, Stragglers())
+        report = self._verified(version, state.log, note, plan, 0, began, Stragglers())
         return self._told(report, note.slot, always=True)
 
     def record(self, *reports: UpdateReport) -> None:
@@ -197,9 +198,11 @@ class Updater:
             note = self._note(state, last, counts, arrivals, late)
             self._write_quarantine(batch, counts, first, last)
             self._say(f"slot {last}: {len(plan.touched)} cells")
-            if not self._commit(state, plan, batch, note, new_rows):
+            version = self._commit(state, plan, batch, note, new_rows)
+            if version is None:
                 return None
-            return self._verified(state.log, note, plan, sum(new_rows.values()), began, late)
+            stored = sum(new_rows.values())
+            return self._verified(version, state.log, note, plan, stored, began, late)
         finally:
             read.unpersist()
             if late.frame is not None:
@@ -207,7 +210,7 @@ class Updater:
 
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
-    ) -> bool:
+    ) -> int | None:
         frame = kept_rows(self.spark, plan, self.scheme, state.log)
         if new_rows:  # otherwise the batch need not be part of the write at all
             new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
@@ -222,20 +225,20 @@ class Updater:
         frame: DataFrame | None,
         note: Note,
         new_rows: dict[Cell, int],
-    ) -> bool:
+    ) -> int | None:
         if frame is not None:
             frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows)
         removal = removed_by(plan, self.scheme, state.log)
         return self._wrote(Change(state.log, frame, removal), note, state.fence)
 
-    def _wrote(self, change: Change, note: Note, fence: str) -> bool:
-        """Whether the change is in the table now; False if another writer was first."""
+    def _wrote(self, change: Change, note: Note, fence: str) -> int | None:
+        """The version that has the change; None if another writer was first."""
         try:
             write_commit(self.spark, change, note, fence)
         except LostRace:
-            return False
-        state = self._state_after_commit()
-        return any(found.run == note.run for _, found in state.log.notes())
+            return None
+        notes = self._state_after_commit().log.notes()
+        return next((version for version, found in notes if found.run == note.run), None)
 
     def _note(
         self,
@@ -319,11 +322,11 @@ class Updater:
             new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
             frame = spread(frame, self.index, note.live, cores(self.spark))
-            if not self._wrote(
-                Change(log, frame, Removal(everything=bool(log.files))), note, fence
-            ):
+            change = Change(log, frame, Removal(everything=bool(log.files)))
+            version = self._wrote(change, note, fence)
+            if version is None:
                 return None
-            return self._verified(log, note, None, note.live, began, Stragglers())
+            return self._verified(version, log, note, None, note.live, began, Stragglers())
         finally:
             batch.unpersist()
 
@@ -431,6 +434,7 @@ class Updater:
 
     def _verified(
         self,
+        version: int,
         before: Log,
         note: Note,
         plan: Plan | None,
@@ -439,10 +443,6 @@ class Updater:
         late: Stragglers,
     ) -> UpdateReport:
         """The report, after Delta's own figures have been compared with the note."""
-        version = next(
-            version for version, found in self._state_after_commit().log.notes()
-            if found.run == note.run
-        )  # fmt: skip
         after = open_log(self.index.table, version)
         assert after is not None
         known = {file.path for file in before.files}
