@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,7 @@ class Seen:
         monkeypatch.setattr(update, "counted", self._counted)
         monkeypatch.setattr(update, "write_commit", self._write)
 
-    def _counted(self, batch: DataFrame, **more: int) -> BatchCounts:
+    def _counted(self, batch: DataFrame, **more: Any) -> BatchCounts:
         self._look_at(batch)
         return counted(batch, **more)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.workspace import SCHEMA, Workspace, row
 from tidetable.core.errors import UserError
+from tidetable.delta import update
 from tidetable.delta.read import batches, rows, view
 from tidetable.delta.restriction import Restriction
+from tidetable.delta.staging import BatchCounts, counted
 from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater
 
@@ -33,6 +37,32 @@ def test_a_row_lives_from_its_arrival_slot_to_its_expiration_slot(
     assert reports[3].dead_on_arrival == 1
     assert reports[3].expired == 2
     assert ids(workspace) == []
+
+
+def test_a_batch_of_many_rows_is_counted_by_all_tasks(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the time differs: how many rows there will be is known from the update before."""
+    for slot in range(1, 5):
+        good = [row(10 * slot + n, slot - 0.5, slot + n) for n in range(3)]
+        workspace.add(good[:2])
+        workspace.add([*good[2:], row(10 * slot + 9, slot - 0.5, slot + 1, key="")])
+    by_one_task = []
+
+    def noted(batch: DataFrame, **how: Any) -> BatchCounts:
+        by_one_task.append(how.get("by_one_task", False))
+        return counted(batch, **how)
+
+    monkeypatch.setattr(update, "counted", noted)
+    updater = Updater(spark, workspace.index())
+    list(updater.catch_up(2))
+    monkeypatch.setattr(update, "FEW_ROWS", 3)
+    many = list(updater.catch_up(4))
+    # The load, two updates after few rows, and two after four rows, which now are many.
+    assert by_one_task == [False, True, True, False, False]
+    assert [(one.inserted, one.dead_on_arrival, one.reasons) for one in many] == [
+        (2, 1, {"no key": 1})
+    ] * 2
 
 
 def test_a_changed_retention_is_taken_over_by_the_next_update(

@@ -53,6 +53,9 @@ from tidetable.delta.updates import Updates, touched_cell
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
 
+FEW_ROWS = 200_000
+"""A batch of as many is counted by one task in the time that two stages take for nothing."""
+
 Progress = Callable[[str], None]
 _LOGGER = logging.getLogger(__name__)
 
@@ -99,6 +102,8 @@ class Updater:
                 follow_retention(self.spark, self.index, state.log)
                 yield self._told(report, state.slot + 1)
                 races = 0
+                if report.slot >= target:
+                    return
             else:
                 races += 1
                 if races > RACES_MAX:
@@ -181,7 +186,7 @@ class Updater:
         batch = read = self._held(self._staged(first, last, schema_of(state.log)))
         late = Stragglers()
         try:
-            counts = counted(batch)
+            counts = counted(batch, by_one_task=self._is_probably_small(state, last))
             batch, counts = self._without_known_unreadable(batch, counts, first)
             due = recount_slot(self.index, first, last)
             if due is not None:
@@ -356,10 +361,21 @@ class Updater:
         From a columnar source counting takes a few columns only. Should the rows have changed
         until they are written, a plain table refuses them; the others are not put to that test.
         """
+        return batch if self._is_read_twice() else batch.persist()
+
+    def _is_read_twice(self) -> bool:
         scheme = self._scheme  # None before the advisor has chosen
         is_plain = scheme is not None and not scheme.uses_deletion_vectors
         checked = is_plain and is_on_file_system(self.index.table)
-        return batch if checked and self.index.source.is_columnar else batch.persist()
+        return checked and self.index.source.is_columnar
+
+    def _is_probably_small(self, state: State, last: int) -> bool:
+        """Whether one task may count the batch up to `last`, going by the update before it.
+
+        Not if counting is also what reads and keeps all of it: that is for all cores.
+        """
+        is_alone = last == state.slot + 1
+        return is_alone and self._is_read_twice() and state.note.read <= FEW_ROWS
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None if there is none yet."""
