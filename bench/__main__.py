@@ -101,7 +101,8 @@ def measure(
         runner = Runner(
             spark, CACHE, finished, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", step, console.print
         )
-        runner.warm_up([*dict.fromkeys(entry for entries in pairs.values() for entry in entries)])
+        every = [*dict.fromkeys(entry for entries in pairs.values() for entry in entries)]
+        runner.warm_up(every, choice.size.warm_up_updates)
         for name, entries in pairs.items():
             if entries:
                 runner.measure(choice.workload(name), entries)

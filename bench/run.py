@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -33,7 +33,7 @@ READ_ROUNDS = 2
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
 WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration")
-WARM_UP = Workload("warm_up", 12, live_bytes=10_000_000, updates=8)
+WARM_UP = Workload("warm_up", 12, live_bytes=10_000_000)
 
 _IO = Path("/proc/self/io")
 
@@ -81,14 +81,14 @@ class Runner:
         self._say = say
         self.failures: dict[tuple[str, str], str] = {}
 
-    def warm_up(self, entries: list[Entry]) -> None:
+    def warm_up(self, entries: list[Entry], updates: int) -> None:
         """Lets one system of each sort do all that it does: no figure holds the JVM's start.
 
         In its first minutes the JVM's own compiler takes a third of two cores.
         """
-        rows = Rows(WARM_UP, self.cache)
+        rows = Rows(replace(WARM_UP, updates=updates), self.cache)
         rows.make(self.spark)
-        slots = list(range(1, WARM_UP.updates + 1))
+        slots = list(range(1, updates + 1))
         self._take_turns(rows, [entry for entry in entries if entry.name in WARMED_UP], slots)
 
     def measure(self, workload: Workload, entries: list[Entry]) -> None:

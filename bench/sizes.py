@@ -50,6 +50,8 @@ class Size:
     name: str
     live_bytes: int
     systems: dict[str, tuple[str, ...]]
+    warm_up_updates: int = 16
+    """Made before anything is counted, by one system of each sort."""
 
     def workload(self, name: str, updates: int | None = None) -> Workload:
         found = replace(_WORKLOADS[name], live_bytes=self.live_bytes)
@@ -60,7 +62,7 @@ SIZES = {
     size.name: size
     for size in (
         # For the tests: as quick as it can be and still go through everything.
-        Size("tiny", MB // 2, {"uniform_36": _ALL}),
+        Size("tiny", MB // 2, {"uniform_36": _ALL}, warm_up_updates=2),
         Size(
             "small",
             100 * MB,
@@ -69,6 +71,7 @@ SIZES = {
                 "uniform_144": _FEW,
                 "bimodal_36": _FEW,
             },
+            warm_up_updates=8,
         ),
         Size(
             "medium",
