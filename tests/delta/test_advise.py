@@ -12,10 +12,12 @@ import pytest
 from tests.core.test_advise import USUAL
 from tests.workspace import Workspace, row
 from tidetable.core.advise import Calibration
-from tidetable.core.config import SweepConfig
+from tidetable.core.config import Index, SweepConfig
 from tidetable.core.errors import UserError
 from tidetable.delta import calibrate as calibrating
-from tidetable.delta.calibrate import calibrated, calibration_path, machine_of
+from tidetable.delta import choose as choosing
+from tidetable.delta.calibrate import Progress, calibrated, calibration_path, machine_of
+from tidetable.delta.choose import Chosen
 from tidetable.delta.drift import drift
 from tidetable.delta.histogram import read_workload
 from tidetable.delta.status import status
@@ -72,6 +74,33 @@ def test_a_calibration_is_measured_kept_and_used_again(
     said.clear()
     assert calibrated(spark, index, said.append) == made
     assert said == []
+
+
+def test_of_two_that_make_the_table_one_has_chosen_for_both(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(workspace)
+    index = workspace.index(scheme="auto")
+    of_the_quicker: list[int] = []
+
+    def choose(spark: SparkSession, index: Index, say: Progress) -> Chosen:
+        monkeypatch.setattr(choosing, "choose_scheme", choose_sooner)
+        of_the_quicker.extend(report.slot for report in Updater(spark, index).catch_up(0))
+        return Chosen(SweepConfig(groups=2), {"why": "too late"})
+
+    def choose_sooner(spark: SparkSession, index: Index, say: Progress) -> Chosen:
+        return Chosen(SweepConfig(groups=4), {"why": "first"})
+
+    monkeypatch.setattr(choosing, "choose_scheme", choose)
+    of_the_slower = [report.slot for report in Updater(spark, index).catch_up(2)]
+    assert (of_the_quicker, of_the_slower) == ([0], [1, 2])
+    table = IndexTable(index)
+    state = table.required_state()
+    assert table.index.scheme == SweepConfig(groups=4)
+    assert json.loads(state.log.properties[PROPERTY_CHOSEN]) == {"why": "first"}
+    live = [slot for slot in range(-5, 3) for lifetime in (1, 1, 5) if slot + lifetime > 2]
+    assert state.log.rows == len(live)
+    assert {cell.e for cell in state.log.cells} <= set(range(4))
 
 
 def test_a_table_is_made_with_what_the_advisor_chooses(

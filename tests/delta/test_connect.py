@@ -14,20 +14,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.core.test_advise import USUAL
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
+from tidetable import __version__
+from tidetable.core.advise import Machine
 from tidetable.core.errors import TransientError, UserError
+from tidetable.delta.calibrate import calibration_path
 from tidetable.delta.log import open_log
 from tidetable.delta.session import (
     connect_server_command,
     connect_server_environment,
     connect_session,
 )
+from tidetable.delta.table import IndexTable
 from tidetable.delta.updates import Updates
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,6 +200,32 @@ def test_two_clients_at_once_make_each_update_once(client: Client, workspace: Wo
     assert log is not None
     assert [note.slot for _, note in log.notes()] == [2, 1, 0]
     assert [one.slot for one in Updates(index).last(100)] == [0, 1, 2]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_two_clients_at_once_make_a_table_whose_scheme_is_chosen(
+    client: Client, workspace: Workspace
+) -> None:
+    """Both choose; what one of them has written into the table is what both go by."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme="auto")
+    packages = ("delta-spark", "deltalake")
+    versions = {"tidetable": __version__, "spark": version("pyspark")}
+    versions |= {name: version(name) for name in packages}
+    prices = replace(USUAL, machine=Machine(len(os.sched_getaffinity(0)), versions))
+    prices.save(calibration_path(index))  # otherwise each of them would measure for a minute
+    both = [client.start("update", "--until", at(2).isoformat()) for _ in range(2)]
+    told = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    slots = sorted(json.loads(line)["slot"] for out, _ in told for line in out.splitlines())
+    assert slots == [0, 1, 2]
+    assert workspace.ids() == expected(2)
+    table = IndexTable(index)
+    state = table.required_state()
+    assert state.predicted_s is not None
+    assert not table.index.is_auto
+    assert [note.slot for _, note in state.log.notes()] == [2, 1, 0]
 
 
 @pytest.mark.spark
