@@ -75,7 +75,7 @@ def measure(
     choice: Choice, pairs: Pairs, finished: Finished, facts: Path
 ) -> dict[tuple[str, str], str]:
     from bench.machine import machine
-    from bench.run import READ_ROUNDS, Runner
+    from bench.run import READ_ROUNDS, WARMED_UP, Runner
     from tidetable.delta.session import spark_session
 
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
@@ -101,8 +101,9 @@ def measure(
         runner = Runner(
             spark, CACHE, finished, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", step, console.print
         )
-        every = [*dict.fromkeys(entry for entries in pairs.values() for entry in entries)]
-        runner.warm_up(every, choice.size.warm_up_updates)
+        every = dict.fromkeys(entry for entries in pairs.values() for entry in entries)
+        some = [entry for entry in every if entry.name in WARMED_UP]
+        runner.warm_up(some, choice.size.warm_up_updates, choice.size.live_bytes)
         for name, entries in pairs.items():
             if entries:
                 runner.measure(choice.workload(name), entries)

@@ -178,7 +178,8 @@ def measure(workloads: Sequence[Workload], finished: Finished, facts: dict[str, 
     facts |= {"cores": spark.sparkContext.defaultParallelism, "Spark": spark.version}
     runner = Runner(spark, CACHE, finished, facts["run"], console.print, console.print)
     console.print("warming up")
-    runner.warm_up([entry_of(SweepConfig(groups=4), 12), entry_of(SETTINGS[4], 12)], 8)
+    some = [entry_of(SweepConfig(groups=4), 12), entry_of(SETTINGS[4], 12)]
+    runner.warm_up(some, 8, workloads[0].live_bytes)
     calibration = _calibration(spark)
     lines = []
     for workload in workloads:

@@ -70,6 +70,16 @@ def outcomes(workload: Workload, found: Mapping[str, Measured]) -> list[Outcome]
         Outcome(
             "probe through delta-rs, of a freshly ZORDERed table's", 1.0, ratio("zorder", probe)
         ),
+        Outcome(
+            "the same with 8 files at once, as `tidetable probe` reads",
+            1.0,
+            ratio("zorder", lambda m: m.probe_ms_at_once),
+        ),
+        Outcome(
+            "the same of a table ZORDERed into files of Delta's default size",
+            1.0,
+            ratio("zorder_1gb", probe),
+        ),
         Outcome("bytes stored per live byte", 1.1, ours.stored_per_live),
         Outcome("files in the last four updates, of the most before", 1.0, _growth(ours)),
     ]

@@ -39,6 +39,9 @@ class Measured:
     load_s: float
     updates: list[UpdateFigures] = field(default_factory=list)
     probe_ms_delta_rs: float | None = None
+    probe_ms_at_once: float | None = None
+    """With several files at a time, as `tidetable probe` reads."""
+
     probe_ms_spark: float | None = None
     probe_files: float | None = None
     probe_bytes: float | None = None

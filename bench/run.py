@@ -33,7 +33,12 @@ READ_ROUNDS = 2
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
 WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration")
-WARM_UP = Workload("warm_up", 12, live_bytes=10_000_000)
+"""One system of each sort."""
+
+WARM_UP = Workload("warm_up", 12)
+WARM_UP_BYTES_MAX = 100_000_000
+WARM_UP_SHARE = 10
+"""The tables of the warm-up hold one part in so many of what is measured afterwards."""
 
 _IO = Path("/proc/self/io")
 
@@ -53,6 +58,7 @@ class Attempt:
     updates: list[UpdateFigures] = field(default_factory=list)
     found: Found | None = None
     probes_ms: list[float] = field(default_factory=list)
+    probes_at_once_ms: list[float] = field(default_factory=list)
     probes_spark_ms: list[float] = field(default_factory=list)
     probed_rows: list[float] = field(default_factory=list)
     probed_bytes: list[float] = field(default_factory=list)
@@ -81,15 +87,17 @@ class Runner:
         self._say = say
         self.failures: dict[tuple[str, str], str] = {}
 
-    def warm_up(self, entries: list[Entry], updates: int) -> None:
-        """Lets one system of each sort do all that it does: no figure holds the JVM's start.
+    def warm_up(self, entries: list[Entry], updates: int, live_bytes: int) -> None:
+        """Lets these do all that they do on small tables: no figure holds the JVM's start.
 
-        In its first minutes the JVM's own compiler takes a third of two cores.
+        In its first minutes the JVM's own compiler takes a third of two cores. `live_bytes` are
+        those of the workloads that follow.
         """
-        rows = Rows(replace(WARM_UP, updates=updates), self.cache)
+        live_bytes = min(WARM_UP_BYTES_MAX, live_bytes // WARM_UP_SHARE)
+        rows = Rows(replace(WARM_UP, updates=updates, live_bytes=live_bytes), self.cache)
         rows.make(self.spark)
         slots = list(range(1, updates + 1))
-        self._take_turns(rows, [entry for entry in entries if entry.name in WARMED_UP], slots)
+        self._take_turns(rows, entries, slots)
 
     def measure(self, workload: Workload, entries: list[Entry]) -> None:
         """Measures the entries on the workload and keeps what was found."""
@@ -199,6 +207,9 @@ class Runner:
             attempt.probes_ms.append(1000 * (time.monotonic() - began))
             attempt.probed_bytes.append(_bytes_read() - read)
             attempt.probed_rows.append(found)
+        if system.probe_at_once(keys[0]):
+            for key in keys:
+                attempt.probes_at_once_ms.append(1000 * _timed(partial(system.probe_at_once, key)))
         if not system.probe_spark(keys[0]):
             return
         for key in rows.workload.probed_keys(KEYS_SPARK):
@@ -218,6 +229,7 @@ class Runner:
             load_s=round(attempt.load_s, 3),
             updates=attempt.updates,
             probe_ms_delta_rs=_median(attempt.probes_ms),
+            probe_ms_at_once=_median(attempt.probes_at_once_ms),
             probe_ms_spark=_median(attempt.probes_spark_ms),
             probe_files=attempt.system.probe_files(workload.probed_keys(KEYS_DELTA_RS)),
             probe_bytes=_median(attempt.probed_bytes) if _IO.is_file() else None,

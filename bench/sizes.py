@@ -33,9 +33,7 @@ _WORKLOADS = {
 }
 
 _ALL = tuple(name for name in SYSTEMS if name not in FOR_LONG_WINDOWS)
-_STRONGEST = (
-    "sweep", "sweep_log", "rebuild", "append_delete_dv", "optimize", "liquid", "by_expiration",
-)  # fmt: skip
+_STRONGEST = ("sweep", "rebuild", "append_delete_dv", "liquid", "by_expiration")
 _WITH_ZORDER = (*_STRONGEST, "zorder")
 _FEW = (
     "sweep", "rebuild", "append_delete_dv", "zorder", "liquid", "by_expiration", "clickhouse",
@@ -84,7 +82,7 @@ SIZES = {
                 "equal_36": _STRONGEST,
                 "heavy_36": _STRONGEST,
                 "swing_36": _STRONGEST,
-                "many_keys_36": _STRONGEST,
+                "many_keys_36": _WITH_ZORDER,
                 "uniform_720": _LONG_WINDOW,
             },
         ),

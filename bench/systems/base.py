@@ -75,6 +75,10 @@ class System(ABC):
     def probe(self, key: int) -> int:
         """Fetches the rows of a key without Spark; their number."""
 
+    def probe_at_once(self, key: int) -> bool:
+        """The same with several files at a time, as `tidetable probe` does; False if it cannot."""
+        return False
+
     def probe_files(self, keys: list[int]) -> float | None:
         """Files that a probe of a key has to open, on average; None if that is unknown."""
         return None

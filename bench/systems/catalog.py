@@ -10,25 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from bench.data import Rows
 from bench.systems.base import System
+from bench.systems.optimize import (
+    DELTAS_FILE_BYTES,
+    FILE_SIZES,
+    OPTIMIZE_EVERY,
+    OPTIMIZED_FILE_MB,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Maker = Callable[["SparkSession", Rows, Path], System]
-OPTIMIZE_EVERY = 5
-"""Not a divisor of the twelve updates: reads are measured two updates after an OPTIMIZE, neither
-at its best nor at its worst."""
-
-
-OPTIMIZED_FILE_MB = 16
-"""What OPTIMIZE aims at. With Delta's 1 GB a table of this size would be one file, and since rows
-are not sorted inside a file it would not be clustered at all: this is in favour of the peers."""
-
 SESSION = {
-    **{
-        f"spark.databricks.delta.optimize.{bound}FileSize": str(OPTIMIZED_FILE_MB * 1024**2)
-        for bound in ("min", "max")
-    },
+    **dict.fromkeys(FILE_SIZES, str(OPTIMIZED_FILE_MB * 1024**2)),
     # Parquet's own. Ours asks for smaller pages when it writes a plain table.
     "spark.hadoop.parquet.page.size": str(1024**2),
 }
@@ -153,6 +147,13 @@ ENTRIES = (
         "a probe opens one or two files instead of one for each slot that waits; for that it "
         "writes the whole table at every update",
         optimize_every=1, zorder=True,
+    ),
+    _delta(
+        "zorder_1gb",
+        "append, DELETE, OPTIMIZE ZORDER BY key at every update; deletion vectors, files of up to "
+        "1 GB as Delta makes them unless told otherwise",
+        "one file or a few; for that it writes the whole table at every update",
+        optimize_every=1, zorder=True, file_bytes=DELTAS_FILE_BYTES,
     ),
     _delta(
         f"zorder_{OPTIMIZE_EVERY}",

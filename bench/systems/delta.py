@@ -11,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from bench.systems.base import Found, Standing, System
 from bench.workload import end_of, sql_time
 from tidetable.delta.log import Log, arrow, open_log
+from tidetable.delta.read import query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,18 +55,19 @@ class DeltaSystem(System):
         return Found(row[0], row[1], row[2] or 0)
 
     def probe(self, key: int) -> int:
-        return self._query(
-            f"SELECT key, inserted_at, expires_at, payload FROM t WHERE key = {key}"
-        ).num_rows
+        return int(arrow(self._query().execute(_probe_sql(key))).read_all().num_rows)
+
+    def probe_at_once(self, key: int) -> bool:
+        arrow(query(DeltaTable(str(self.path))).execute(_probe_sql(key))).read_all()
+        return True
 
     def scan(self) -> int:
-        found = self._query("SELECT sum(character_length(payload)) AS n FROM t")
-        return int(found.column("n")[0].as_py() or 0)
+        found = arrow(self._query().execute("SELECT sum(character_length(payload)) AS n FROM t"))
+        return int(found.read_all().column("n")[0].as_py() or 0)
 
-    def _query(self, sql: str) -> Any:
+    def _query(self) -> QueryBuilder:
         """Opens the table anew each time, as a reader that comes along does."""
-        query = QueryBuilder().register("t", DeltaTable(str(self.path)))
-        return arrow(query.execute(sql)).read_all()
+        return QueryBuilder().register("t", DeltaTable(str(self.path)))
 
     def probe_spark(self, key: int) -> bool:
         columns = ("key", "inserted_at", "expires_at", "payload")
@@ -80,6 +82,10 @@ class DeltaSystem(System):
         bounds = key_bounds(self.path)
         opened = sum(first <= key <= last for key in keys for first, last in bounds)
         return opened / len(keys)
+
+
+def _probe_sql(key: int) -> str:
+    return f"SELECT key, inserted_at, expires_at, payload FROM t WHERE key = {key}"
 
 
 def key_bounds(table: Path) -> list[tuple[int, int]]:

@@ -6,12 +6,15 @@ between them a reader sees rows that have expired, which is not counted against 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.data import SCHEMA, Rows
 from bench.systems.delta import DeltaSystem
+from bench.systems.optimize import FILE_SIZES
 from bench.workload import end_of, sql_time
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ class Habit:
 
     optimize_every: int = 0
     zorder: bool = False
+    file_bytes: int | None = None
+    """What OPTIMIZE aims at; None: what the session says."""
 
     def create_sql(self, path: Path) -> str:
         columns = SCHEMA + (f", {self.partitioned_by} INT" if self.partitioned_by else "")
@@ -70,7 +75,7 @@ class Peer(DeltaSystem):
             history = history.repartitionByRange(self.workload.period, "slot")
         self._append(history.drop("slot"))
         if self.habit.optimize_every:
-            self.spark.sql(self.habit.optimize_sql(self.path))
+            self._optimize()
 
     def update(self, slot: int) -> None:
         batch = self.rows.read(self.spark, slot)
@@ -78,7 +83,23 @@ class Peer(DeltaSystem):
         self.spark.sql(self.habit.delete_sql(self.path, slot))
         every = self.habit.optimize_every
         if every and slot % every == 0:
+            self._optimize()
+
+    def _optimize(self) -> None:
+        with self._file_size():
             self.spark.sql(self.habit.optimize_sql(self.path))
+
+    @contextmanager
+    def _file_size(self) -> Iterator[None]:
+        wanted = self.habit.file_bytes
+        before = {name: self.spark.conf.get(name) for name in FILE_SIZES if wanted is not None}
+        for name in before:
+            self.spark.conf.set(name, str(wanted))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                self.spark.conf.set(name, value)
 
     def _placed(self, rows: DataFrame, insertion_slot: str) -> DataFrame:
         """With the partition column, and one task for each partition so that it gets one file."""

@@ -18,8 +18,9 @@ from tidetable.core.config import Index
 from tidetable.core.placement import Placement
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
+from tidetable.core.split import KeyRange
 from tidetable.delta import update
-from tidetable.delta.arrange import SPLIT_BYTES_MIN, Arrangement, KeyRange, arrange, split_points
+from tidetable.delta.arrange import SPLIT_BYTES_MIN, Arrangement, arrange
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
@@ -31,32 +32,12 @@ MB = 1024 * 1024
 
 
 def groups(number: int, rows: int = 10) -> list[KeyRange]:
-    """Row groups that end at keys 1, 2, ..., number."""
-    return [KeyRange(key, rows) for key in range(1, number + 1)]
+    """Row groups of one key each: 1, 2, ..., number."""
+    return [KeyRange(key, key, rows) for key in range(1, number + 1)]
 
 
 def no_ranges() -> list[KeyRange]:
     raise AssertionError("footers were read although nothing is split")
-
-
-# -- split points ----------------------------------------------------------------------------------
-
-
-def test_split_points_cut_the_rows_evenly() -> None:
-    assert split_points(groups(100), 4) == [25, 50, 75]
-    assert split_points(groups(100)[::-1], 2) == [50]
-    # A third of the rows has one key.
-    heavy = [*groups(20), KeyRange(10, 100)]
-    assert split_points(heavy, 3) == [10]
-
-
-def test_split_points_leave_no_part_empty() -> None:
-    """A part behind the last key would hold nothing; nor would one between two equal points."""
-    assert split_points(groups(3), 10) == [1, 2]
-    assert split_points([KeyRange("same", 10)] * 8, 4) == []
-    assert split_points(groups(1), 4) == []
-    assert split_points([], 4) == []
-    assert split_points(groups(50), 1) == []
 
 
 # -- tasks -----------------------------------------------------------------------------------------

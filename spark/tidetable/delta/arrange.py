@@ -8,7 +8,6 @@ and being values of the key itself they work for any type that has an order.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -20,6 +19,7 @@ from pyspark.sql import functions as F
 
 from tidetable.core.cell import Cell
 from tidetable.core.config import Index
+from tidetable.core.split import KeyRange, split_points
 from tidetable.delta.columns import CELL_E, CELL_G, quoted
 from tidetable.delta.log import DataFile, Log
 from tidetable.delta.reuse import handed_over_column
@@ -33,14 +33,6 @@ FOOTERS_MAX = 64
 
 BYTES_PER_ROW = 200
 """A guess for the first load, when no file tells how large a row is."""
-
-
-@dataclass(frozen=True)
-class KeyRange:
-    """One row group: its rows lie between these two keys."""
-
-    last: Any
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -85,25 +77,6 @@ def arrange(
     return Arrangement(max(1, tasks + bins), large)
 
 
-def split_points(ranges: Sequence[KeyRange], parts: int) -> list[Any]:
-    """At most parts - 1 keys that cut the rows of the ranges into about equal parts."""
-    if parts <= 1 or not ranges:
-        return []
-    ordered = sorted(ranges, key=lambda group: group.last)
-    reached: list[int] = []
-    rows = 0
-    for group in ordered:
-        rows += group.rows
-        reached.append(rows)
-    points: list[Any] = []
-    for part in range(1, parts):
-        at = ordered[min(bisect_left(reached, rows * part / parts), len(ordered) - 1)].last
-        # The largest key of all would leave an empty part behind it.
-        if at < ordered[-1].last and (not points or at > points[-1]):
-            points.append(at)
-    return points
-
-
 def key_ranges(log: Log, files: Iterable[DataFile], key: str) -> list[KeyRange]:
     """The row groups of these files by key, from their footers."""
     found: list[KeyRange] = []
@@ -118,7 +91,7 @@ def key_ranges(log: Log, files: Iterable[DataFile], key: str) -> list[KeyRange]:
             part = footer.row_group(group)
             statistics = part.column(column).statistics
             if statistics is not None and statistics.has_min_max:
-                found.append(KeyRange(statistics.max, part.num_rows))
+                found.append(KeyRange(statistics.min, statistics.max, part.num_rows))
     return found
 
 

@@ -160,21 +160,24 @@ def laid_out(
     log: Log,
     plan: Plan,
     new: Mapping[Cell, int],
+    expired: int,
 ) -> DataFrame:
     """The rows to write, sorted inside their cells and split where a cell is large.
 
-    `new` counts the new rows by cell; sizes are guessed from what a stored row takes.
+    `new` counts the new rows by cell and `expired` the stored ones that leave; sizes are guessed
+    from what a stored row takes.
     """
     stored_rows = sum(file.rows for file in log.files)
     stored_bytes = sum(file.bytes for file in log.files)
     per_row = stored_bytes / stored_rows if stored_rows else BYTES_PER_ROW
     rewritten = _read_again(plan, log)
+    kept = kept_bytes(log, plan.last, expired)
     sizes = {cell: int(rows * per_row) for cell, rows in new.items()}
     for cell in rewritten:
-        sizes[cell] = sizes.get(cell, 0) + log.cells[cell].bytes
+        sizes[cell] = sizes.get(cell, 0) + kept[cell]
     groups = len({cell.e for cell in index.build_scheme().cells() if not cell.is_log})
     for route, cells in _routes(plan, log):
-        moved = sum(log.cells[cell].bytes for cell in cells)
+        moved = sum(kept[cell] for cell in cells)
         for home in route.homes.values():
             # Which groups the rows of a log belong to is not known before they are read.
             sizes[home] = sizes.get(home, 0) + moved // groups
@@ -187,6 +190,17 @@ def laid_out(
         sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
     )
     return arranged(frame, arrangement, index.key, expiry_column(index))
+
+
+def kept_bytes(log: Log, last: int, expired: int) -> dict[Cell, int]:
+    """What each cell holds beyond slot `last`, the expired rows taken off where they may lie."""
+    dying = {cell for cell, state in log.cells.items() if state.some_expire(last)}
+    rows = sum(log.cells[cell].rows for cell in dying)
+    living = 1 - min(1.0, expired / rows) if rows else 1.0
+    return {
+        cell: int(state.bytes * (living if cell in dying else 1.0))
+        for cell, state in log.cells.items()
+    }
 
 
 def _read_again(plan: Plan, log: Log) -> list[Cell]:

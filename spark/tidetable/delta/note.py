@@ -52,6 +52,10 @@ class Note:
     predicted_s: float | None = None
     """What the advisor, if it chose the scheme, said that an average update would take."""
 
+    def expired_by(self, slot: int) -> int:
+        """Of the rows alive after this update, those that are not after `slot`."""
+        return sum(rows for at, rows in self.live_by_expiration.items() if at <= slot)
+
     def dumps(self) -> str:
         """As it goes into the commit. Forecast: a list from slot + 1 on, most of p is occupied."""
         data = asdict(self)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import QueryBuilder
+from deltalake import DeltaTable, QueryBuilder
 
 from tidetable.core.config import Index
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, quoted
@@ -19,6 +20,10 @@ from tidetable.delta.table import IndexTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+
+FILES_AT_ONCE = 8
+"""A probe asks each file five times for a little, one question after the other. With as many files
+as cores, which is delta-rs's own habit, most of its time is waiting."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,16 @@ def view(index: Index, slot: int | None = None) -> View:
 def batches(view: View, restriction: Restriction) -> Iterator[pa.RecordBatch]:
     """The rows through delta-rs, in batches as they come."""
     where = restriction.sql(view.index, view.schema, view.as_of, DATAFUSION)
-    yield from arrow(view.log.table.scan(columns=view.columns, predicate=where))
+    columns = ", ".join(map(DATAFUSION.column, view.columns))
+    sql = f"SELECT {columns} FROM t" + ("" if where is None else f" WHERE {where}")
+    yield from arrow(query(view.log.table).execute(sql))
+
+
+def query(table: DeltaTable) -> QueryBuilder:
+    """SQL without a JVM, in which the table is called `t`."""
+    partitions = str(max(FILES_AT_ONCE, os.cpu_count() or 1))
+    config = {"datafusion.execution.target_partitions": partitions}
+    return QueryBuilder(config).register("t", table)
 
 
 def sorted_rows(view: View, restriction: Restriction) -> list[dict[str, Any]]:
@@ -69,8 +83,7 @@ def count(view: View, restriction: Restriction) -> int:
     where = restriction.sql(view.index, view.schema, view.as_of, DATAFUSION)
     if where is None:
         return view.log.rows
-    query = QueryBuilder().register("t", view.log.table)
-    answer = arrow(query.execute(f"SELECT count(*) AS n FROM t WHERE {where}"))
+    answer = arrow(query(view.log.table).execute(f"SELECT count(*) AS n FROM t WHERE {where}"))
     return int(answer.read_all().column("n")[0].as_py())
 
 

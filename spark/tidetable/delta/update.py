@@ -142,10 +142,10 @@ class Updater:
         """
         began = time.monotonic()
         kept = kept_rows(self.spark, plan, self.scheme, state.log)
-        version = self._committed(state, plan, kept, note, {})
-        if version is None:
+        after = self._committed(state, plan, kept, note, {})
+        if after is None:
             return None
-        report = self._verified(version, state.log, note, plan, 0, began, Stragglers())
+        report = self._verified(after, state.log, note, plan, 0, began, Stragglers())
         return self._told(report, note.slot, always=True)
 
     def record(self, *reports: UpdateReport) -> None:
@@ -203,11 +203,11 @@ class Updater:
             note = self._note(state, last, counts, arrivals, late)
             self._write_quarantine(batch, counts, first, last)
             self._say(f"slot {last}: {len(plan.touched)} cells")
-            version = self._commit(state, plan, batch, note, new_rows)
-            if version is None:
+            after = self._commit(state, plan, batch, note, new_rows)
+            if after is None:
                 return None
             stored = sum(new_rows.values())
-            return self._verified(version, state.log, note, plan, stored, began, late)
+            return self._verified(after, state.log, note, plan, stored, began, late)
         finally:
             read.unpersist()
             if late.frame is not None:
@@ -215,7 +215,7 @@ class Updater:
 
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
-    ) -> int | None:
+    ) -> Log | None:
         frame = kept_rows(self.spark, plan, self.scheme, state.log)
         if new_rows:  # otherwise the batch need not be part of the write at all
             new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
@@ -230,20 +230,25 @@ class Updater:
         frame: DataFrame | None,
         note: Note,
         new_rows: dict[Cell, int],
-    ) -> int | None:
+    ) -> Log | None:
         if frame is not None:
-            frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows)
+            expired = state.note.expired_by(plan.last)
+            frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
         removal = removed_by(plan, self.scheme, state.log)
         return self._wrote(Change(state.log, frame, removal), note, state.fence)
 
-    def _wrote(self, change: Change, note: Note, fence: str) -> int | None:
-        """The version that has the change; None if another writer was first."""
+    def _wrote(self, change: Change, note: Note, fence: str) -> Log | None:
+        """The table as the change has left it; None if another writer was first."""
         try:
             write_commit(self.spark, change, note, fence)
         except LostRace:
             return None
-        notes = self._state_after_commit().log.notes()
-        return next((version for version, found in notes if found.run == note.run), None)
+        log = self._state_after_commit().log
+        version = next((at for at, found in log.notes() if found.run == note.run), None)
+        if version is None:
+            return None
+        # Somebody may have committed after it.
+        return log if version == log.version else open_log(self.index.table, version)
 
     def _note(
         self,
@@ -254,7 +259,7 @@ class Updater:
         late: Stragglers,
     ) -> Note:
         before = state.note.live_by_expiration
-        expired = sum(rows for slot, rows in before.items() if slot <= last)
+        expired = state.note.expired_by(last)
         # Inside a fold rows may come and go; one by one they would have been counted twice too.
         passing = counts.inserted - sum(counts.by_expiration(last).values())
         forecast = {slot: rows for slot, rows in before.items() if slot > last}
@@ -328,10 +333,10 @@ class Updater:
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
             frame = spread(frame, self.index, note.live, cores(self.spark))
             change = Change(log, frame, Removal(everything=bool(log.files)))
-            version = self._wrote(change, note, fence)
-            if version is None:
+            after = self._wrote(change, note, fence)
+            if after is None:
                 return None
-            return self._verified(version, log, note, None, note.live, began, Stragglers())
+            return self._verified(after, log, note, None, note.live, began, Stragglers())
         finally:
             batch.unpersist()
 
@@ -450,7 +455,7 @@ class Updater:
 
     def _verified(
         self,
-        version: int,
+        after: Log,
         before: Log,
         note: Note,
         plan: Plan | None,
@@ -459,15 +464,13 @@ class Updater:
         late: Stragglers,
     ) -> UpdateReport:
         """The report, after Delta's own figures have been compared with the note."""
-        after = open_log(self.index.table, version)
-        assert after is not None
         known = {file.path for file in before.files}
         written = [file for file in after.files if file.path not in known]
         if after.rows != note.live:
             raise DamagedTable(
-                f"Version {version} of {self.index.table} holds {after.rows} rows by its file "
-                f"statistics, but live before + inserted - expired is {note.live}. The source may "
-                "have changed while it was read. Put it right with: "
+                f"Version {after.version} of {self.index.table} holds {after.rows} rows by its "
+                f"file statistics, but live before + inserted - expired is {note.live}. The source "
+                "may have changed while it was read. Put it right with: "
                 f"tidetable replay {self.index.name} --from {max(1, note.slot)}"
             )
         if plan is None:
@@ -488,7 +491,7 @@ class Updater:
             written_bytes=sum(file.bytes for file in written),
             cells=len(touched),
             seconds=round(time.monotonic() - began, 3),
-            version=version,
+            version=after.version,
             late=sum(late.by_slot.values()),
             missing=sum(late.missing.values()),
             reasons=dict(note.reasons),

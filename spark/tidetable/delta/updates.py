@@ -143,8 +143,6 @@ class Updates:
 
         A commit that one of `reports` tells about gets its figures, the others what the log says.
         """
-        if open_log(self.index.table) is None:
-            return 0
         told = {report.version: report for report in reports}
         for _ in range(RACES_MAX):
             added = self._recorded(told)
@@ -198,7 +196,7 @@ class Updates:
 
     def set_mark(self, what: str, slot: int) -> None:
         """Notes a slot, in a commit of its own that adds no row."""
-        table = self._table()
+        table = self._table(open_log(self.path))
         note = CommitProperties(app_transactions=[Transaction(self._mark_id(what), slot)])
         table.create_write_transaction([], "append", SCHEMA, commit_properties=note)
 
@@ -210,7 +208,10 @@ class Updates:
     def _recorded(self, reports: Mapping[int, UpdateReport]) -> int | None:
         """How many rows were added; None if another writer was first."""
         # This order: what another one records meanwhile is then never newer than what we see.
-        table = self._table()
+        kept = open_log(self.path)
+        if kept is None and open_log(self.index.table) is None:
+            return 0
+        table = self._table(kept)
         log = open_log(self.index.table)
         if log is None:
             return 0
@@ -240,10 +241,9 @@ class Updates:
             self.tidy()
         return len(rows)
 
-    def _table(self) -> DeltaTable:
-        log = open_log(self.path)
-        if log is not None:
-            return _with_all_columns(log.table)
+    def _table(self, kept: Log | None) -> DeltaTable:
+        if kept is not None:
+            return _with_all_columns(kept.table)
         try:
             return DeltaTable.create(
                 reader_uri(self.path), SCHEMA, mode="ignore", configuration=_PROPERTIES
