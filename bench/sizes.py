@@ -48,7 +48,7 @@ class Size:
     name: str
     live_bytes: int
     systems: dict[str, tuple[str, ...]]
-    warm_up_updates: int = 16
+    warm_up_updates: int = 12
     """Made before anything is counted, by one system of each sort."""
 
     def workload(self, name: str, updates: int | None = None) -> Workload:
