@@ -13,6 +13,7 @@ SYSTEMS ?=
 WORKLOADS ?=
 UPDATES ?=
 FRESH ?=
+KEEP ?=
 
 # The Java that set-up found, so that nobody needs to set JAVA_HOME.
 WITH_JAVA := JAVA_HOME="$(CURDIR)/.venv/java"
@@ -67,7 +68,7 @@ lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer ve
 	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' requirements.in -o requirements.txt $(ARGS)
 
 bench: .ready ## ours against what people use instead, to bench/results; SIZE=small, medium or large, see docs/benchmark.md
-	@$(WITH_JAVA) $(PYTHON) -m bench --size "$(SIZE)" --systems "$(SYSTEMS)" --workloads "$(WORKLOADS)" --updates "$(UPDATES)" --fresh "$(FRESH)"
+	@$(WITH_JAVA) $(PYTHON) -m bench --size "$(SIZE)" --systems "$(SYSTEMS)" --workloads "$(WORKLOADS)" --updates "$(UPDATES)" --fresh "$(FRESH)" --keep "$(KEEP)"
 
 bench-advisor: .ready ## is what the advisor advises within 15 % of the best setting? to bench/results/advisor.md
 	@$(WITH_JAVA) $(PYTHON) -m bench.advisor --live-mb "$(or $(LIVE_MB),100)" --updates "$(or $(UPDATES),6)" --workloads "$(WORKLOADS)"

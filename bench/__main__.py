@@ -1,6 +1,6 @@
 """The benchmark: runs what is not measured yet and writes the results.
 
-    make bench SIZE=small [WORKLOADS=x,y] [SYSTEMS=a,b] [UPDATES=n] [FRESH=1]
+    make bench SIZE=small [WORKLOADS=x,y] [SYSTEMS=a,b] [UPDATES=n] [FRESH=1] [KEEP=1]
 
 docs/benchmark.md says what is measured and how to read it.
 """
@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.extra import why_no_chdb
 from bench.measured import Finished
+from bench.published import published
 from bench.results import write_results
 from bench.sizes import Choice, chosen
 from bench.systems.catalog import SESSION, SYSTEMS, Entry
@@ -41,6 +42,7 @@ def main() -> int:
     parser.add_argument("--workloads", default="", help="the same")
     parser.add_argument("--updates", default="", help="another number of updates than 12")
     parser.add_argument("--fresh", default="", help="1: measure again what is finished")
+    parser.add_argument("--keep", default="", help="1: what is published counts as finished")
     options = parser.parse_args()
     try:
         choice = chosen(
@@ -49,14 +51,18 @@ def main() -> int:
             _names(options.workloads),
             int(options.updates) if options.updates else None,
         )
-        return run(choice, fresh=bool(options.fresh))
+        return run(choice, fresh=bool(options.fresh), keep=bool(options.keep))
     except TidetableError as error:
         console.print(str(error))
         return error.exit_status
 
 
-def run(choice: Choice, *, fresh: bool) -> int:
+def run(choice: Choice, *, fresh: bool, keep: bool = False) -> int:
     finished = Finished(CACHE / "finished" / choice.label)
+    if keep:
+        for one in published(RESULTS, choice.label):
+            if finished.get(one.workload, one.system) is None:
+                finished.keep(one)
     pairs = without_what_is_missing(unfinished(choice, finished, fresh=fresh))
     facts = finished.folder.with_name(f"{choice.label}-machine.json")
     failures: dict[tuple[str, str], str] = {}

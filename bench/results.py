@@ -164,6 +164,6 @@ def _machine(
     lines = [f"| {name} | {value} |" for name, value in machine.items()]
     told = f"Measured in the run that began {runs[0]} UTC." if len(runs) == 1 else (
         f"Measured in {len(runs)} runs, which began {', '.join(runs)} UTC; ratios among the goals "
-        "are taken within one of them only."
+        "are taken within one of them only. The machine is that of the last one."
     )  # fmt: skip
     return [told if runs else "Nothing is measured yet.", "", "| | |", "|---|---|", *lines]

@@ -15,6 +15,7 @@ _FIGURES = (
     # What the issue does not ask for, after what it does.
     "update_s_mean", "files_max", "probe_files", "probe_bytes", "probe_rows", "scan_s_delta_rs",
     "expired_visible_max", "load_s", "wrong", "run", "probe_ms_at_once",
+    "digest",
 )  # fmt: skip
 _PER_UPDATE = (
     "slot", "seconds", "inserted_bytes", "written_bytes", "files", "stored_bytes", "expired_visible"

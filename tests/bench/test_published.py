@@ -1,0 +1,37 @@
+"""Published results can be read back, so that a run on another machine goes on from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.published import published
+from bench.tables import write_csv, write_updates_csv
+from tests.bench.figures import measured
+
+
+def write(folder: Path) -> None:
+    found = [measured(), measured("rebuild", seconds=(2.0, 3.5), expired_visible=None)]
+    write_csv(folder / "small.csv", found)
+    write_updates_csv(folder / "small-updates.csv", found)
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    write(tmp_path)
+    ours, other = published(tmp_path, "small")
+    assert ours == measured()
+    assert other == measured("rebuild", seconds=(2.0, 3.5), expired_visible=None)
+
+
+def test_results_that_do_not_name_their_rows_are_left_out(tmp_path: Path) -> None:
+    """They may be of other rows than those of today."""
+    write(tmp_path)
+    file = tmp_path / "small.csv"
+    file.write_text(file.read_text().replace("digest", "something"))
+    assert published(tmp_path, "small") == []
+
+
+@pytest.mark.parametrize("label", ["small", "medium-72"])
+def test_where_nothing_is_published_nothing_is_read(tmp_path: Path, label: str) -> None:
+    assert published(tmp_path, label) == []
