@@ -127,6 +127,8 @@ def _workload(choice: Choice, workload: Workload, found: Sequence[Measured]) -> 
         "",
         *figures_table(found),
     ]
+    if len({one.run for one in found}) > 1:
+        lines += ["", _told_runs(found)]
     if any(one.system == DEFAULT for one in found) and (noise := told_noise(found, DEFAULT)):
         lines += ["", noise]
     for one in found:
@@ -141,6 +143,15 @@ def _workload(choice: Choice, workload: Workload, found: Sequence[Measured]) -> 
     if any(one.system in MARKED for one in found):
         lines += ["", f"![Seconds of every update]({stem}-updates.svg)"]
     return lines
+
+
+def _told_runs(found: Sequence[Measured]) -> str:
+    """Which rows of a table may be compared."""
+    runs: dict[str, list[str]] = {}
+    for one in found:
+        runs.setdefault(one.run, []).append(f"`{one.system}`")
+    told = "; ".join(f"{run}: {', '.join(systems)}" for run, systems in sorted(runs.items()))
+    return f"Measured in several runs, and seconds are to be compared within one only. {told}."
 
 
 def _systems(by_workload: Mapping[str, Sequence[Measured]]) -> list[str]:

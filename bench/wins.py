@@ -22,6 +22,8 @@ _MEASURES: Mapping[str, Callable[[Measured], float | None]] = {
     "probe through Spark": lambda m: m.probe_ms_spark,
     "scan through Spark": lambda m: m.scan_s,
 }
+_COUNTED = frozenset({"bytes written", "files", "bytes stored"})
+"""The same on every machine and at every time; the others are compared within one run only."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def wins(found: Sequence[Measured]) -> list[Win]:
         for measure, figure in _MEASURES.items():
             mine, theirs = figure(ours), figure(other)
             if mine is None or theirs is None or other is ours:
+                continue
+            if other.run != ours.run and measure not in _COUNTED:
                 continue
             if theirs * (1 + NOISE) < mine:
                 by[measure] = mine / theirs if theirs else float("inf")

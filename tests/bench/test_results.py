@@ -89,6 +89,27 @@ def test_who_is_ahead_is_told_with_the_reason() -> None:
     assert "probe" not in win.told.split("Why:")[0]
 
 
+def test_seconds_of_another_run_are_not_compared_but_counts_are() -> None:
+    """The machine may have been another one, or busy."""
+    other = measured("optimize", seconds=(0.1, 0.1), run="2024-01-02 00:00", live_bytes=200)
+    (win,) = wins([measured(), other])
+    assert list(win.by) == ["bytes stored"]
+
+
+def test_the_page_says_which_rows_are_of_one_run(tmp_path: Path) -> None:
+    finished = Finished(tmp_path / "finished")
+    finished.keep(measured())
+    finished.keep(measured("rebuild"))
+    write_results(SMALL, finished, {}, tmp_path)
+    assert "several runs" not in (tmp_path / "small.md").read_text()
+    finished.keep(measured("zorder", run="2024-01-02 00:00"))
+    write_results(SMALL, finished, {}, tmp_path)
+    assert (
+        "2024-01-01 00:00: `sweep`, `rebuild`; 2024-01-02 00:00: `zorder`."
+        in (tmp_path / "small.md").read_text()
+    )
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     finished = Finished(tmp_path / "finished")
