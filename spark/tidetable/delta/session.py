@@ -71,8 +71,8 @@ _LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Otherwise a task writes a file for each of a few partitions, and then all of them once more.
     "spark.shuffle.sort.bypassMergeThreshold": "1",
-    # A JVM that updates several indexes has more programs than the 100 that Spark remembers: what it
-    # forgets it writes and compiles anew, at every update.
+    # A JVM that updates several indexes has more programs than the 100 that Spark remembers: what
+    # it forgets it writes and compiles anew, at every update.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # Remembering the line of every DataFrame call costs a round trip to the JVM each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
