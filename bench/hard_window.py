@@ -1,6 +1,6 @@
 """What a hard window costs without deletion vectors, and what the ways around would give.
 
-    .venv/bin/python bench/hard_window.py
+    .venv/bin/python -m bench.hard_window
 
 A hard window: after every update the table holds no expired row, so rows that expire must be in
 files that are rewritten or dropped by that very update. As in open_questions.py nothing is
