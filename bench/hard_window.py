@@ -90,10 +90,8 @@ def shared(period: int, groups: int, together: int) -> Figures:
         swept = (slot - 1) % groups
         unit = swept // together
         written = 0
-        new = [
-            {x: n for x, n in arriving(slot, period).items() if (x - 1) % groups == group}
-            for group in range(groups)
-        ]
+        arrived = arriving(slot, period)
+        new = [_of(group, groups, arrived) for group in range(groups)]
         if swept % together == 0:
             for group in range(swept + 1, swept + together):
                 rows = merged(0, [_of(group, groups, part) for part in common[unit]])
