@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,10 +16,13 @@ from tidetable.core.config import Index, SweepConfig
 from tidetable.core.errors import UserError
 from tidetable.delta import calibrate as calibrating
 from tidetable.delta import choose as choosing
+from tidetable.delta import update
 from tidetable.delta.calibrate import Progress, calibrated, calibration_path, machine_of
 from tidetable.delta.choose import Chosen
+from tidetable.delta.commit import write_commit
 from tidetable.delta.drift import drift
 from tidetable.delta.histogram import read_workload
+from tidetable.delta.rebuild import rebuild
 from tidetable.delta.status import status
 from tidetable.delta.table import PROPERTY_CHOSEN, IndexTable
 from tidetable.delta.update import Updater
@@ -101,6 +104,33 @@ def test_of_two_that_make_the_table_one_has_chosen_for_both(
     live = [slot for slot in range(-5, 3) for lifetime in (1, 1, 5) if slot + lifetime > 2]
     assert state.log.rows == len(live)
     assert {cell.e for cell in state.log.cells} <= set(range(4))
+
+
+def test_a_choice_made_by_another_after_the_start_is_followed(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is there when it is first looked at, but was not when the writer began."""
+    fill(workspace)
+    index = workspace.index(scheme="auto")
+    choosing_one, loading, going_on, rebuilding = (Updater(spark, index) for _ in range(4))
+    first = Chosen(SweepConfig(groups=4), {"why": "first"})
+    monkeypatch.setattr(choosing, "choose_scheme", lambda *_: first)
+    loaded: list[int] = []
+
+    def write(*arguments: Any) -> None:
+        """Until one has made the table and is to load it, another has done so."""
+        monkeypatch.setattr(update, "write_commit", write_commit)
+        loaded.extend(report.slot for report in loading.catch_up(0))
+        write_commit(*arguments)
+
+    monkeypatch.setattr(update, "write_commit", write)
+    assert [report.slot for report in choosing_one.catch_up(1)] == [1]
+    assert loaded == [0]
+    assert [report.slot for report in going_on.catch_up(2)] == [2]
+    assert rebuild(rebuilding).slot == 2
+    for one in (choosing_one, loading, going_on, rebuilding):
+        assert one.index.scheme == first.scheme
+        assert one.updates.index.scheme == first.scheme
 
 
 def test_a_table_is_made_with_what_the_advisor_chooses(

@@ -19,7 +19,7 @@ _EMPTIED = "rebuilt: its rows go where a load would put them"
 def rebuild(updater: Updater) -> UpdateReport:
     """Rewrites every cell in one commit. The slot and the rows stay as they are."""
     for _ in range(RACES_MAX):
-        state = updater.table.required_state()
+        state = updater.required_state()
         plan = rebuild_plan(updater.index, state)
         note = state.note.as_rebuilt(uuid.uuid4().hex)
         report = updater.rewrite(state, plan, note)

@@ -77,18 +77,35 @@ class Updater:
         self.quarantine = Quarantine(self.spark, index)
         self.updates = Updates(index)
 
+    def _follow_choice(self) -> None:
+        """Takes on the scheme that the table has been made with since this writer began."""
+        if self.index.is_auto:
+            self._adopt(self.table.index)
+
     @property
     def scheme(self) -> Scheme:
         return self.index.build_scheme() if self._scheme is None else self._scheme
 
     # -- what callers use --------------------------------------------------------------------------
 
+    def state(self) -> State | None:
+        """Where the index stands; None before its first load."""
+        state = self.table.state()
+        self._follow_choice()
+        return state
+
+    def required_state(self) -> State:
+        """The same; UserError before its first load."""
+        state = self.table.required_state()
+        self._follow_choice()
+        return state
+
     def catch_up(self, target: int, *, fold: bool = False) -> Iterator[UpdateReport]:
         """Brings the table to slot `target`, yielding a report after each commit.
 
         Makes and loads the table when there is none. At that slot or past it: yields nothing.
         """
-        state = self.table.state()
+        state = self.state()
         if state is None:
             report, state = self.load_first()
             if report is not None:
@@ -160,7 +177,7 @@ class Updater:
 
     def preview(self) -> dict[str, Any]:
         """What the next batch holds, without changing anything."""
-        state = self.table.state()
+        state = self.state()
         slot = None if state is None else state.slot
         first = 1 - self.index.period if slot is None else slot + 1
         last = 0 if slot is None else slot + 1
@@ -385,6 +402,7 @@ class Updater:
     def _schema(self) -> StructType | None:
         """The columns of the table; None if there is none yet."""
         log = self.table.log()
+        self._follow_choice()
         return None if log is None else schema_of(log)
 
     def _version(self) -> int:
@@ -434,7 +452,7 @@ class Updater:
         return by_cell
 
     def _state_after_commit(self) -> State:
-        state = self.table.state()
+        state = self.state()
         if state is None:
             raise TransientError(
                 f"The table {self.index.table} went away while it was being updated. Run it again."
