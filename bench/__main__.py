@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -72,6 +73,9 @@ def run(choice: Choice, *, fresh: bool, keep: bool = False) -> int:
         console.print(f"All of {choice.label} is measured already; FRESH=1 measures again.")
     if not finished.all():
         return 1
+    if not facts.is_file():
+        console.print("Nothing of it was measured here: the published results stay as they are.")
+        return 0
     for file in write_results(choice, finished, json.loads(facts.read_text()), RESULTS):
         console.print(f"written: {file.relative_to(ROOT)}")
     return 1 if failures else 0
@@ -87,7 +91,9 @@ def measure(
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
     spark = spark_session(ROOT, "tidetable bench", SESSION)
     finished.folder.mkdir(parents=True, exist_ok=True)
-    facts.write_text(json.dumps(machine(spark)))
+    known = machine(spark)
+    facts.write_text(json.dumps(known))
+    began = time.monotonic()
     steps = sum(
         1 + len(entries) * (2 + choice.workload(name).updates + READ_ROUNDS)
         for name, entries in pairs.items()
@@ -114,6 +120,10 @@ def measure(
             if entries:
                 runner.measure(choice.workload(name), entries)
     spark.stop()
+    measured = sum(map(len, pairs.values())) - len(runner.failures)
+    took = f"{measured} pairs in {(time.monotonic() - began) / 60:.0f} minutes"
+    facts.write_text(json.dumps(known | {"last run": took}))
+    console.print(f"measured: {took}")
     return runner.failures
 
 

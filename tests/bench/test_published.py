@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bench import __main__ as command
 from bench.published import published
+from bench.sizes import chosen
+from bench.systems.catalog import SYSTEMS
 from bench.tables import write_csv, write_updates_csv
 from tests.bench.figures import measured
 
@@ -30,6 +34,23 @@ def test_results_that_do_not_name_their_rows_are_left_out(tmp_path: Path) -> Non
     file = tmp_path / "small.csv"
     file.write_text(file.read_text().replace("digest", "something"))
     assert published(tmp_path, "small") == []
+
+
+def test_where_all_is_published_a_new_machine_measures_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = chosen("small", ["sweep"], ["uniform_36"])
+    found = replace(
+        measured(), digest=choice.workload("uniform_36").digest, setting=SYSTEMS["sweep"].setting
+    )
+    write_csv(tmp_path / "small.csv", [found])
+    write_updates_csv(tmp_path / "small-updates.csv", [found])
+    before = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(command, "CACHE", tmp_path / "cache")
+    assert command.run(choice, fresh=False, keep=True) == 0
+    assert "the published results stay as they are" in capsys.readouterr().out
+    assert {file.name: file.read_text() for file in tmp_path.iterdir() if file.is_file()} == before
 
 
 @pytest.mark.parametrize("label", ["small", "medium-72"])
