@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.workspace import SCHEMA, Workspace, row
@@ -20,7 +22,7 @@ from tidetable.core.plan import Plan
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep
 from tidetable.core.split import KeyRange
 from tidetable.delta import update
-from tidetable.delta.arrange import SPLIT_BYTES_MIN, Arrangement, arrange
+from tidetable.delta.arrange import OWN_TASK_BYTES_MIN, Arrangement, arrange
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
@@ -69,14 +71,43 @@ def test_small_cells_share_tasks_evenly_and_need_no_split_points() -> None:
     assert arrange({}, 64 * MB, 8, no_ranges).tasks == 1
 
 
-def test_large_and_small_cells_get_tasks_of_their_own() -> None:
-    large, alone, small = Cell(0, 0), Cell(0, 1), Cell(0, 2)
-    sizes = {large: 30 * MB, alone: SPLIT_BYTES_MIN, small: 10}
-    found = arrange(sizes, 64 * MB, 3, lambda: groups(90))
+def test_small_cells_go_into_the_tasks_of_large_ones_while_all_of_them_run_at_once() -> None:
+    large, smaller = Cell(0, 0), [Cell(0, e) for e in range(1, 5)]
+    sizes = {large: 100 * MB} | dict.fromkeys(smaller, 7 * MB)
+    found = arrange(sizes, 128 * MB, 2, lambda: groups(90))
+    assert found.tasks == 2
+    assert found.cells[large] == (0, [45])
+    assert sorted(found.cells[cell][0] for cell in smaller) == [0, 0, 1, 1]
+    # One core more: the small ones have it for themselves until it is as busy as the others.
+    found = arrange(sizes | {large: 70 * MB}, 128 * MB, 3, lambda: groups(90))
+    assert found.tasks == 3
     assert found.cells[large] == (0, [30, 60])
-    assert found.cells[alone] == (3, [])
-    assert found.cells[small] == (4, ())
+
+
+def test_small_cells_have_tasks_of_their_own_beside_more_large_ones_than_cores() -> None:
+    """They fill the cores that are done first."""
+    large = [Cell(0, e) for e in range(3)]
+    small = [Cell(1, e) for e in range(3)]
+    sizes = dict.fromkeys(large, OWN_TASK_BYTES_MIN) | dict.fromkeys(small, MB)
+    found = arrange(sizes, 64 * MB, 2, no_ranges)
+    assert [found.cells[cell][0] for cell in large] == [0, 1, 2]
+    assert sorted(found.cells[cell][0] for cell in small) == [3, 3, 4]
     assert found.tasks == 5
+
+
+@given(
+    st.lists(st.integers(0, 300 * MB), max_size=30),
+    st.integers(1, 16),
+    st.sampled_from([2 * MB, 64 * MB, 128 * MB]),
+)
+def test_every_cell_has_tasks_and_every_task_something_to_write(
+    sizes: list[int], cores: int, target: int
+) -> None:
+    wanted = {Cell(0, e): size for e, size in enumerate(sizes)}
+    found = arrange(wanted, target, cores, lambda: groups(1000))
+    assert found.cells.keys() == wanted.keys()
+    used = [task + part for task, points in found.cells.values() for part in range(len(points) + 1)]
+    assert set(used or [0]) == set(range(found.tasks))
 
 
 # -- files -----------------------------------------------------------------------------------------

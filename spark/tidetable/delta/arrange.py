@@ -26,7 +26,10 @@ from tidetable.delta.reuse import handed_over_column
 from tidetable.delta.staging import expiry_column
 
 SPLIT_BYTES_MIN = 4 * 1024 * 1024
-"""A part smaller than this is not worth a task of its own."""
+"""A cell is not split into parts smaller than this."""
+
+OWN_TASK_BYTES_MIN = 16 * 1024 * 1024
+"""A cell smaller than this shares a task: starting one takes as long as writing 2 to 4 MB."""
 
 FOOTERS_MAX = 64
 """So many files are asked for their row groups at most; the largest ones tell enough."""
@@ -52,29 +55,32 @@ def arrange(
     """Tasks for cells of these sizes in bytes; `ranges` is asked only if a cell is split.
 
     A cell is split once it passes the target size, or earlier where a few large cells would
-    otherwise leave cores idle. Small cells share tasks, so that a task is worth its start.
+    otherwise leave cores idle. Small cells share tasks, with parts of large ones too as long as
+    all tasks run at once: so none begins when the others end, and there are few to be started.
     """
     total = sum(sizes.values())
     share = max(SPLIT_BYTES_MIN, ceil(total / max(1, cores)))
-    large: dict[Cell, tuple[int, Sequence[Any]]] = {}
+    cells: dict[Cell, tuple[int, Sequence[Any]]] = {}
     small: list[tuple[int, Cell]] = []
-    tasks = 0
+    loads: list[float] = []
     # The largest first: a long task that begins when the others end keeps one core waiting.
     for cell, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         parts = max(ceil(size / target_bytes), ceil(size / share))
-        if parts > 1 or size >= SPLIT_BYTES_MIN:
+        if parts > 1 or size >= OWN_TASK_BYTES_MIN:
             points = split_points(ranges(), parts) if parts > 1 else []
-            large[cell] = (tasks, points)
-            tasks += len(points) + 1
+            cells[cell] = (len(loads), points)
+            tasks = len(points) + 1
+            loads += [size / tasks] * tasks
         else:
             small.append((size, cell))
-    bins = min(len(small), max(1, cores)) if small else 0
-    loads = [0] * bins
+    first = 0 if len(loads) <= cores else len(loads)
+    room = max(1, cores) - (len(loads) - first)
+    loads += [0.0] * min(len(small), room)
     for size, cell in sorted(small, reverse=True):
-        lightest = loads.index(min(loads))
-        large[cell] = (tasks + lightest, ())
+        lightest = loads.index(min(loads[first:]), first)
+        cells[cell] = (lightest, ())
         loads[lightest] += max(1, size)
-    return Arrangement(max(1, tasks + bins), large)
+    return Arrangement(max(1, len(loads)), cells)
 
 
 def key_ranges(log: Log, files: Iterable[DataFile], key: str) -> list[KeyRange]:

@@ -144,13 +144,18 @@ def _moved(rows: DataFrame, route: Route, group: str | None) -> DataFrame:
             g, e = f"{g} END", f"{e} END"
         else:
             g, e = f"{g} ELSE {route.rest.g} END", f"{e} ELSE {route.rest.e} END"
-    return rows.withColumn(CELL_G, F.expr(g).cast("int")).withColumn(CELL_E, F.expr(e).cast("int"))
+    return _in_cell(rows, g, e)
 
 
 def with_cells(frame: DataFrame, scheme: Scheme, plan: Plan | None) -> DataFrame:
     """New rows with the cell they go to."""
     g, e = scheme.cell_sql(plan, INSERTION_SLOT, EXPIRATION_SLOT)
-    return frame.withColumn(CELL_G, F.expr(g).cast("int")).withColumn(CELL_E, F.expr(e).cast("int"))
+    return _in_cell(frame, g, e)
+
+
+def _in_cell(frame: DataFrame, g: str, e: str) -> DataFrame:
+    # One call: Spark analyses the whole plan for each.
+    return frame.withColumns({CELL_G: F.expr(f"int({g})"), CELL_E: F.expr(f"int({e})")})
 
 
 def laid_out(
