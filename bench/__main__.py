@@ -95,7 +95,7 @@ def measure(
     facts.write_text(json.dumps(known))
     began = time.monotonic()
     steps = sum(
-        1 + len(entries) * (2 + choice.workload(name).updates + READ_ROUNDS)
+        1 + len(entries) * (3 + choice.workload(name).updates + READ_ROUNDS)
         for name, entries in pairs.items()
         if entries
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READ_ROUNDS = 2
-"""Each system is read so often, with all others in between."""
+"""Each system is read so often without Spark, with all others in between; by Spark once."""
 
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
@@ -131,6 +131,8 @@ class Runner:
                 for attempt in attempts:
                     self._try(attempt, rows, f"read {reading + 1}", self._read)
             for attempt in attempts:
+                self._try(attempt, rows, "read by Spark", self._read_with_spark)
+            for attempt in attempts:
                 if keep and attempt.failed is None:
                     self._keep(attempt, rows)
         finally:
@@ -210,9 +212,12 @@ class Runner:
         if system.probe_at_once(keys[0]):
             for key in keys:
                 attempt.probes_at_once_ms.append(1000 * _timed(partial(system.probe_at_once, key)))
+
+    def _read_with_spark(self, attempt: Attempt, rows: Rows) -> None:
+        system, keys = attempt.system, rows.workload.probed_keys(KEYS_SPARK)
         if not system.probe_spark(keys[0]):
             return
-        for key in rows.workload.probed_keys(KEYS_SPARK):
+        for key in keys:
             attempt.probes_spark_ms.append(1000 * _timed(partial(system.probe_spark, key)))
         attempt.scans_s.append(_timed(system.scan_spark))
 
