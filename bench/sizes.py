@@ -38,7 +38,8 @@ _WITH_ZORDER = (*_STRONGEST, "zorder")
 _FEW = (
     "sweep", "rebuild", "append_delete_dv", "zorder", "liquid", "by_expiration", "clickhouse",
 )  # fmt: skip
-_LONG_WINDOW = ("sweep", *FOR_LONG_WINDOWS, "append_delete_dv", "optimize", "liquid")
+# Without append_delete_dv: delta-rs 1.6 stops for ever on its more than 512 files with vectors.
+_LONG_WINDOW = ("sweep", *FOR_LONG_WINDOWS, "optimize", "liquid")
 
 
 @dataclass(frozen=True)
