@@ -78,7 +78,7 @@ def test_small_cells_go_into_the_tasks_of_large_ones_while_all_of_them_run_at_on
     assert found.tasks == 2
     assert found.cells[large] == (0, [45])
     assert sorted(found.cells[cell][0] for cell in smaller) == [0, 0, 1, 1]
-    # One core more: the small ones have it for themselves until it is as busy as the others.
+    # One core more: the large one has a part for it too, and the small ones spread over all three.
     found = arrange(sizes | {large: 70 * MB}, 128 * MB, 3, lambda: groups(90))
     assert found.tasks == 3
     assert found.cells[large] == (0, [30, 60])
