@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any, ClassVar
 
 import pytest
@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
+from tidetable.core.errors import TransientError
 from tidetable.delta import quarantine, update
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import Log, open_log
@@ -206,6 +207,31 @@ def test_a_table_that_another_makes_at_the_same_moment_is_taken(
 
     def create(_: SparkSession, index: Index, schema: StructType) -> None:
         create_table(Late(), index, schema)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(update, "create_table", create)
+    assert [report.slot for report in Updater(spark, index).catch_up(0)] == [0]
+    assert workspace.ids() == expected(0)
+
+
+def test_a_table_that_another_has_only_begun_is_waited_for(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is there and the first commit is not: Spark then takes it for a table."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    log = workspace.table / "_delta_log"
+    log.mkdir(parents=True)
+    with pytest.raises(TransientError, match=r"began to make the table at .* not finished"):
+        list(Updater(spark, index).catch_up(0))
+
+    def create(_: SparkSession, index: Index, schema: StructType) -> None:
+        twin = workspace.folder / "twin"
+        create_table(spark, replace(index, table=str(twin)), schema)
+        commit = f"{0:020d}.json"
+        finishing = Timer(0.5, lambda: (twin / "_delta_log" / commit).rename(log / commit))
+        finishing.start()
+        create_table(spark, index, schema)
+        finishing.join()
 
     monkeypatch.setattr(update, "create_table", create)
     assert [report.slot for report in Updater(spark, index).catch_up(0)] == [0]

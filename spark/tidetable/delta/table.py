@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tidetable.core.config import Index, SchemeConfig
-from tidetable.core.errors import TidetableError, UserError
+from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.delta.columns import quoted, sql_text
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
@@ -30,8 +30,10 @@ PROPERTY_CHOSEN = "tidetable.chosen"
 _WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
 """Delta keeps no bounds for these and refuses to be asked for them."""
 
+_LOG = "_delta_log"
 _IS_NO_LONGER_FREE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _ATTEMPTS_MAX = 10
+_ATTEMPT_AFTER_S = 0.3
 _RETENTION_MIN = timedelta(days=2)
 
 
@@ -220,7 +222,8 @@ class IndexTable:
             raise UserError(
                 f"{self.path} is a file, not a folder. Choose another place in the YAML (table:)."
             )
-        if place.is_dir() and any(place.iterdir()):
+        # With a log and nothing else in it, another writer is about to make the table.
+        if place.is_dir() and any(entry.name != _LOG for entry in place.iterdir()):
             raise UserError(
                 f"{self.path} is a folder that is not empty and holds no table of Tidetable. "
                 "Choose another place in the YAML (table:); it was not touched."
@@ -291,23 +294,28 @@ def create_table(
         f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
         f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
     )
-    for attempts_left in reversed(range(_ATTEMPTS_MAX)):
+    for _ in range(_ATTEMPTS_MAX):
         try:
             spark.sql(statement)
         except Exception as error:
-            if open_log(index.table) is not None:
-                return  # Another writer made it meanwhile, which Delta reports in many ways.
-            if attempts_left and _IS_NO_LONGER_FREE in str(error):
-                # It was free a moment ago: another writer is about to make the table.
-                time.sleep(0.3)
-                continue
-            if place_is_not_writable(error):
-                raise UserError(
-                    f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
-                    "Choose a place in the YAML (table:) that this user may write to."
-                ) from error
-            raise
-        return
+            is_taken = _IS_NO_LONGER_FREE in str(error)
+            if not is_taken and open_log(index.table) is None:
+                if place_is_not_writable(error):
+                    raise UserError(
+                        f"The table cannot be written at {index.table}: "
+                        f"{str(error).splitlines()[0]} "
+                        "Choose a place in the YAML (table:) that this user may write to."
+                    ) from error
+                raise
+        # Not to be taken for granted: to Spark every folder that is not empty is a table, and
+        # another writer makes the folder first and then the commit.
+        if open_log(index.table) is not None:
+            return
+        time.sleep(_ATTEMPT_AFTER_S)
+    raise TransientError(
+        f"Another writer of {index.name!r} began to make the table at {index.table} and has not "
+        "finished. Run it again; if no other is at work, remove that folder first."
+    )
 
 
 def follow_retention(spark: SparkSession, index: Index, log: Log) -> None:
