@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED
+from tidetable.delta.footer_schema import footer_schema
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -133,8 +134,17 @@ class Source:
             frames = [self._reader(False).load(path) for path in paths]
             frame = reduce(lambda all_, one: all_.unionByName(one), frames)
         else:
-            frame = self._reader(recursive).load(list(paths))
+            reader = self._reader(recursive)
+            if self.config.format == "parquet" and not recursive and not self._merges_schemas:
+                found = footer_schema(paths, self.config.options)
+                reader = reader if found is None else reader.schema(found)
+            frame = reader.load(list(paths))
         return SourceRows(frame, frame.schema, has_corrupt=False)
+
+    @cached_property
+    def _merges_schemas(self) -> bool:
+        """Whether this session asks all files for their columns, where an option does not say."""
+        return str(self.spark.conf.get("spark.sql.parquet.mergeSchema")).lower() == "true"
 
     def _read_csv(
         self, paths: Sequence[str], known: StructType | None, recursive: bool
