@@ -155,6 +155,23 @@ def test_files_are_sorted_disjoint_and_near_the_target_size(
     assert "Pandas" not in plan
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_wide_rows_do_not_make_larger_files(
+    spark: SparkSession, workspace: Workspace, first: int
+) -> None:
+    """As a load, and as the first rows of a table that was empty: no file tells their size yet."""
+    schema = SCHEMA.append(pa.field("text", pa.binary()))
+    random = Random(1)
+    wide = [
+        dict(row(n, first - 0.5, first + 3, key=f"key-{n % 500:03d}", text=random.randbytes(2000)))
+        for n in range(2000)
+    ]
+    workspace.add(wide, schema=schema)
+    index = workspace.index(scheme={"name": "sweep", "groups": 1}, target_file_size="1MB")
+    list(Updater(spark, index).catch_up(first))
+    check_files(index, files_min=4)
+
+
 def check_files(index: Index, *, files_min: int) -> None:
     log = open_log(index.table)
     assert log is not None

@@ -34,9 +34,6 @@ OWN_TASK_BYTES_MIN = 16 * 1024 * 1024
 FOOTERS_MAX = 64
 """So many files are asked for their row groups at most; the largest ones tell enough."""
 
-BYTES_PER_ROW = 200
-"""A guess for the first load, when no file tells how large a row is."""
-
 
 @dataclass(frozen=True)
 class Arrangement:
@@ -109,9 +106,11 @@ def arranged(frame: DataFrame, arrangement: Arrangement, key: str, expires_at: s
     ).sortWithinPartitions(*order)
 
 
-def spread(frame: DataFrame, index: Index, rows: int, cores: int) -> DataFrame:
-    """A load's rows by range of cell and key: no file tells split points yet, so Spark samples."""
-    size = rows * BYTES_PER_ROW
+def spread(frame: DataFrame, index: Index, size: float, cores: int) -> DataFrame:
+    """A load's rows by range of cell and key: no file tells split points yet, so Spark samples.
+
+    `size` is what they will take, in bytes.
+    """
     tasks = max(1, ceil(size / index.target_file_size))
     if size > SPLIT_BYTES_MIN:
         tasks = max(tasks, cores)

@@ -15,11 +15,12 @@ from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.delta import swap
-from tidetable.delta.arrange import BYTES_PER_ROW, arrange, arranged, key_ranges
+from tidetable.delta.arrange import arrange, arranged, key_ranges, spread
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.delta.log import DataFile, Log
 from tidetable.delta.note import Note
 from tidetable.delta.reuse import handed_over
+from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
 from tidetable.delta.staging import expiry_column
 
@@ -173,8 +174,9 @@ def laid_out(
     from what a stored row takes.
     """
     stored_rows = sum(file.rows for file in log.files)
-    stored_bytes = sum(file.bytes for file in log.files)
-    per_row = stored_bytes / stored_rows if stored_rows else BYTES_PER_ROW
+    if not stored_rows:
+        return spread(frame, index, size_of(frame, sum(new.values())), cores(spark))
+    per_row = sum(file.bytes for file in log.files) / stored_rows
     rewritten = _read_again(plan, log)
     kept = kept_bytes(log, plan.last, expired)
     sizes = {cell: int(rows * per_row) for cell, rows in new.items()}

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from tidetable.core.advise import Workload
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON, quoted
+from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT, REASON
+from tidetable.delta.row_size import row_bytes
 from tidetable.delta.source import Source, reading
 from tidetable.delta.staging import staged
 from tidetable.delta.table import IndexTable
@@ -23,7 +24,6 @@ SLOTS_MAX = 288
 LIFETIMES_MAX = 1000
 """So many different lifetimes are told apart at most."""
 
-SAMPLE_ROWS = 2_000
 SWING_MIN = 0.1
 """Slots that differ by less than this share, on average, count as equally full."""
 
@@ -55,7 +55,7 @@ def read_workload(spark: SparkSession, index: Index) -> Workload:
     size = None
     if state is not None and state.log.rows:
         size = sum(file.bytes for file in state.log.files) / state.log.rows
-    return workload_of(index, counts, _row_bytes(lasting) if size is None else size)
+    return workload_of(index, counts, row_bytes(lasting) if size is None else size)
 
 
 def workload_of(
@@ -99,14 +99,3 @@ def _rates(counts: Mapping[tuple[int, int], int], observed: range) -> tuple[floa
     # Chance alone makes slots differ by the root of their rows; that is no swing of the source.
     noise = max(SWING_MIN, 2 / average**0.5)
     return rates if pstdev(rates) > noise else (1.0,)
-
-
-def _row_bytes(lasting: DataFrame) -> float:
-    """What a row takes, guessed: the values of some rows as text, and half of the two slots."""
-    users = [name for name in lasting.columns if name not in (REASON, RAW)]
-    length = " + ".join(f"coalesce(length(CAST({quoted(name)} AS STRING)), 0)" for name in users)
-    try:
-        sample = lasting.limit(SAMPLE_ROWS).selectExpr(f"avg({length}) AS size").collect()
-    except Exception:  # a column that is no text, such as a map: a guess is a guess
-        return 200.0
-    return float(sample[0]["size"] or 200.0)

@@ -36,6 +36,7 @@ from tidetable.delta.log import Log, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.quarantine import Quarantine
 from tidetable.delta.report import UpdateReport
+from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
@@ -348,7 +349,8 @@ class Updater:
             assert log is not None
             new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
-            frame = spread(frame, self.index, note.live, cores(self.spark))
+            size = size_of(frame, note.live)
+            frame = spread(frame, self.index, size, cores(self.spark))
             change = Change(log, frame, Removal(everything=bool(log.files)))
             after = self._wrote(change, note, fence)
             if after is None:
