@@ -23,7 +23,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster archive env test test-fast lint format lock bench bench-long bench-advisor bench-fixed bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast lint format lock bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -78,6 +78,9 @@ bench-long: .ready ## 500 updates of a small index: does an update get slower as
 
 bench-fixed: .ready ## what an update costs that has nothing to do, to bench/results/fixed_cost.md
 	@$(WITH_JAVA) $(PYTHON) -m bench.fixed_cost
+
+bench-task: .ready ## what the Spark job of one Airflow task costs, to bench/results/task_cost.md
+	@$(WITH_JAVA) $(PYTHON) -m bench.task_cost
 
 bench-scale: .ready ## the same stream at 1, 3, 10 and 30 times the rate: how does an update grow with the rows?
 	@$(WITH_JAVA) $(PYTHON) -m bench.scale

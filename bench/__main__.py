@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -18,10 +19,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.extra import why_no_chdb
+from bench.extra import why_no_chdb, why_no_iceberg
 from bench.measured import Finished
 from bench.published import published
-from bench.results import write_results
+from bench.results import RUN, write_results
 from bench.sizes import Choice, chosen
 from bench.systems.catalog import SESSION, SYSTEMS, Entry
 from tidetable.core.errors import TidetableError
@@ -91,7 +92,11 @@ def measure(
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
     spark = spark_session(ROOT, "tidetable bench", SESSION)
     finished.folder.mkdir(parents=True, exist_ok=True)
-    known = machine(spark)
+    run = f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+    earlier = json.loads(facts.read_text()) if facts.is_file() else {}
+    known = machine(spark) | {
+        name: value for name, value in earlier.items() if name.startswith(RUN)
+    }
     facts.write_text(json.dumps(known))
     began = time.monotonic()
     steps = sum(
@@ -105,14 +110,20 @@ def measure(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("warming up", total=steps)
 
+        told = ""
+
         def step(what: str) -> None:
+            nonlocal told
             progress.update(task, description=what)
             if not what.startswith("warm_up"):
                 progress.advance(task)
+            # Without a screen there is no bar: a line for each round that the systems make.
+            round_ = re.sub(r": \w+,", ":", what)
+            if not console.is_terminal and round_ != told:
+                told = round_
+                console.print(f"{(time.monotonic() - began) / 60:5.1f} min  {round_}")
 
-        runner = Runner(
-            spark, CACHE, finished, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", step, console.print
-        )
+        runner = Runner(spark, CACHE, finished, run, step, console.print)
         every = dict.fromkeys(entry for entries in pairs.values() for entry in entries)
         some = [entry for entry in every if entry.name in WARMED_UP]
         runner.warm_up(some, choice.size.warm_up_updates, choice.size.live_bytes)
@@ -121,8 +132,9 @@ def measure(
                 runner.measure(choice.workload(name), entries)
     spark.stop()
     measured = sum(map(len, pairs.values())) - len(runner.failures)
-    took = f"{measured} pairs in {(time.monotonic() - began) / 60:.0f} minutes"
-    facts.write_text(json.dumps(known | {"last run": took}))
+    spent = ", ".join(f"{kind} {seconds / 60:.1f}" for kind, seconds in runner.spent.items())
+    took = f"{measured} pairs in {(time.monotonic() - began) / 60:.0f} minutes ({spent})"
+    facts.write_text(json.dumps(known | {f"{RUN}{run}": took}))
     console.print(f"measured: {took}")
     return runner.failures
 
@@ -141,17 +153,22 @@ def unfinished(choice: Choice, finished: Finished, *, fresh: bool) -> Pairs:
 
 
 def without_what_is_missing(pairs: Pairs) -> Pairs:
-    """The pairs without ClickHouse where it cannot be had."""
-    if not any(entry.kind == "clickhouse" for entries in pairs.values() for entry in entries):
-        return pairs
-    why = why_no_chdb(ROOT)
-    if why is None:
-        return pairs
-    console.print(f"ClickHouse is left out: chdb cannot be installed here ({why}).")
-    return {
-        name: [entry for entry in entries if entry.kind != "clickhouse"]
-        for name, entries in pairs.items()
-    }
+    """The pairs without the engines that cannot be had here."""
+    for kind, name, why_not in (
+        ("clickhouse", "ClickHouse", why_no_chdb),
+        ("iceberg", "Iceberg", why_no_iceberg),
+    ):
+        if not any(entry.kind == kind for entries in pairs.values() for entry in entries):
+            continue
+        why = why_not(ROOT)
+        if why is None:
+            continue
+        console.print(f"{name} is left out: it cannot be installed here ({why}).")
+        pairs = {
+            workload: [entry for entry in entries if entry.kind != kind]
+            for workload, entries in pairs.items()
+        }
+    return pairs
 
 
 def _names(text: str) -> list[str]:

@@ -21,14 +21,22 @@ def machine(spark: SparkSession) -> dict[str, str]:
     java = context._jvm.java.lang.System.getProperty("java.version")  # type: ignore[union-attr]
     facts = {
         "cores": str(context.defaultParallelism),
-        "processor": _processor(),
-        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "memory of the JVM": str(spark.conf.get("spark.driver.memory")),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
         "java": str(java),
         "codec": str(spark.conf.get("spark.sql.parquet.compression.codec")),
         "row group": f"{int(str(spark.conf.get('spark.hadoop.parquet.block.size'))) >> 20} MB",
+    }
+    return here() | facts
+
+
+def here() -> dict[str, str]:
+    """The part of it that no session has to tell."""
+    facts = {
+        "cores": str(os.cpu_count()),
+        "processor": _processor(),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
     }
     return facts | versions()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.measured import Measured
+from bench.systems.catalog import SYSTEMS
 
 BUSY = 1.25
 """All were slower than usual by more than this: the machine was busy."""
@@ -22,7 +23,7 @@ def slowness(found: Sequence[Measured], system: str) -> list[float]:
     others = [
         one
         for one in found
-        if one is not ours and one.run == ours.run and not one.system.startswith("clickhouse")
+        if one is not ours and one.run == ours.run and SYSTEMS[one.system].takes_turns
     ]
     if len(others) < SYSTEMS_MIN:
         return [1.0] * len(ours.seconds)

@@ -10,7 +10,13 @@ from bench.measured import Measured
 from bench.systems.catalog import DEFAULT, SYSTEMS
 
 INK, GREY, RULE, PAPER = "#1b2733", "#56636f", "#dde4ea", "#ffffff"
-COLOURS = {"default": "#1f5fa0", "ours": "#6f9fcc", "delta": "#b5622a", "clickhouse": "#6b8e23"}
+COLOURS = {
+    "default": "#1f5fa0",
+    "ours": "#6f9fcc",
+    "delta": "#b5622a",
+    "clickhouse": "#6b8e23",
+    "iceberg": "#7a5aa6",
+}
 MARKED = ("sweep", "rebuild", "zorder", "append_delete", "append_delete_dv", "liquid")
 """The lines of the second plot: more would be a tangle."""
 

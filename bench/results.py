@@ -15,6 +15,9 @@ from bench.tables import figure, figures_table, markdown, write_csv, write_updat
 from bench.wins import wins
 from bench.workload import Workload
 
+RUN = "run of "
+"""Begins the names of those facts that tell how long a run took."""
+
 GOALS_FROM = 1_000_000_000
 """The goals are set for so many live bytes and up; below, the fixed cost of a commit hides them."""
 
@@ -99,7 +102,7 @@ def _missing(choice: Choice, by_workload: Mapping[str, Sequence[Measured]]) -> l
         return []
     return [
         f"Only a part of it has been measured: {len(wanted & there)} of the {len(wanted)} pairs of "
-        f"workload and system; {len(missing)} are missing.",
+        f"workload and system; {len(missing)} {'is' if len(missing) == 1 else 'are'} missing.",
     ]
 
 
@@ -158,21 +161,18 @@ def _systems(by_workload: Mapping[str, Sequence[Measured]]) -> list[str]:
     met = {one.system for found in by_workload.values() for one in found}
     rows = [[f"`{name}`", entry.setting] for name, entry in SYSTEMS.items() if name in met]
     table = [f"| {name} | {setting} |" for name, setting in rows]
-    return [
-        "| system | setting |",
-        "|---|---|",
-        *table,
-        "",
-        "Apache Iceberg (merge-on-read) is not among them: its newest runtime is for Spark 4.1 and "
-        "would need an environment of its own.",
-    ]
+    return ["| system | setting |", "|---|---|", *table]
 
 
 def _machine(
     machine: Mapping[str, str], by_workload: Mapping[str, Sequence[Measured]]
 ) -> list[str]:
     runs = sorted({one.run for found in by_workload.values() for one in found})
-    lines = [f"| {name} | {value} |" for name, value in machine.items()]
+    lines = [
+        f"| {name} | {value} |"
+        for name, value in machine.items()
+        if not name.startswith(RUN) or name.removeprefix(RUN) in runs
+    ]
     told = f"Measured in the run that began {runs[0]} UTC." if len(runs) == 1 else (
         f"Measured in {len(runs)} runs, which began {', '.join(runs)} UTC; ratios among the goals "
         "are taken within one of them only. The machine is that of the last one."

@@ -2,8 +2,8 @@
 
 All tables of a workload stand side by side and take turns: each update is made in all of them
 before the next one begins, in another order each time. So what else the machine does, and a JVM
-that gets faster as it runs, falls on all of them alike. ClickHouse works in the background, so
-it runs by itself, after the others.
+that gets faster as it runs, falls on all of them alike. ClickHouse works in the background and
+Iceberg has a JVM of its own, so each of them runs by itself, after the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READ_ROUNDS = 2
 
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
-WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration")
+WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration", "iceberg")
 """One system of each sort."""
 
 WARM_UP = Workload("warm_up", 12)
@@ -86,6 +86,8 @@ class Runner:
         self._step = step
         self._say = say
         self.failures: dict[tuple[str, str], str] = {}
+        self.spent: dict[str, float] = {}
+        """Seconds by what was done."""
 
     def warm_up(self, entries: list[Entry], updates: int, live_bytes: int) -> None:
         """Lets these do all that they do on small tables: no figure holds the JVM's start.
@@ -95,7 +97,7 @@ class Runner:
         """
         live_bytes = min(WARM_UP_BYTES_MAX, live_bytes // WARM_UP_SHARE)
         rows = Rows(replace(WARM_UP, updates=updates, live_bytes=live_bytes), self.cache)
-        rows.make(self.spark)
+        self._spending("warm-up", rows.make, self.spark)
         slots = list(range(1, updates + 1))
         self._take_turns(rows, entries, slots)
 
@@ -103,11 +105,11 @@ class Runner:
         """Measures the entries on the workload and keeps what was found."""
         self._step(f"{workload.name}: rows")
         rows = Rows(workload, self.cache)
-        rows.make(self.spark)
+        self._spending("rows", rows.make, self.spark)
         slots = list(range(1, workload.updates + 1))
-        self._take_turns(rows, [one for one in entries if one.kind != "clickhouse"], slots, True)
+        self._take_turns(rows, [one for one in entries if one.takes_turns], slots, True)
         for entry in entries:
-            if entry.kind == "clickhouse":
+            if not entry.takes_turns:
                 self._take_turns(rows, [entry], slots, True)
 
     # -- one workload ----------------------------------------------------------------------------
@@ -154,12 +156,20 @@ class Runner:
             return
         name = rows.workload.name
         self._step(f"{name}: {attempt.entry.name}, {what}")
+        kind = "warm-up" if name == WARM_UP.name else what.split()[0]
         try:
-            act(attempt, rows, *more)
+            self._spending(kind, act, attempt, rows, *more)
         except Exception as error:
             attempt.failed = f"{what}: {(str(error).splitlines() or [repr(error)])[0]}"
             self.failures[name, attempt.entry.name] = attempt.failed
             self._say(f"{name} {attempt.entry.name} failed at {attempt.failed}")
+
+    def _spending(self, kind: str, act: Callable[..., None], *given: object) -> None:
+        began = time.monotonic()
+        try:
+            act(*given)
+        finally:
+            self.spent[kind] = self.spent.get(kind, 0.0) + time.monotonic() - began
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -207,7 +217,8 @@ class Runner:
             read, began = _bytes_read(), time.monotonic()
             found = system.probe(key)
             attempt.probes_ms.append(1000 * (time.monotonic() - began))
-            attempt.probed_bytes.append(_bytes_read() - read)
+            if read is not None and system.reads_here:
+                attempt.probed_bytes.append((_bytes_read() or read) - read)
             attempt.probed_rows.append(found)
         if system.probe_at_once(keys[0]):
             for key in keys:
@@ -237,7 +248,7 @@ class Runner:
             probe_ms_at_once=_median(attempt.probes_at_once_ms),
             probe_ms_spark=_median(attempt.probes_spark_ms),
             probe_files=attempt.system.probe_files(workload.probed_keys(KEYS_DELTA_RS)),
-            probe_bytes=_median(attempt.probed_bytes) if _IO.is_file() else None,
+            probe_bytes=_median(attempt.probed_bytes),
             probe_rows=_median(attempt.probed_rows),
             scan_s=_median(attempt.scans_s),
             scan_s_delta_rs=_median(attempt.scans_delta_rs_s),
@@ -270,9 +281,12 @@ def _timed(act: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def _bytes_read() -> int:
-    """What this process has read from files so far, be it from a disk or from the cache."""
-    return int(_IO.read_text().split()[1]) if _IO.is_file() else 0
+def _bytes_read() -> int | None:
+    """What this process has read from files so far, be it from a disk or from the cache.
+
+    None where the system does not tell.
+    """
+    return int(_IO.read_text().split()[1]) if _IO.is_file() else None
 
 
 def _median(values: list[float]) -> float | None:

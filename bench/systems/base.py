@@ -41,6 +41,9 @@ class Found:
 class System(ABC):
     """One way to keep a table of live rows, at work on one workload in one folder."""
 
+    reads_here = True
+    """Whether what it reads without Spark is read by this very process, which can count it then."""
+
     def __init__(self, spark: SparkSession, rows: Rows, folder: Path) -> None:
         self.spark = spark
         self.rows = rows

@@ -35,7 +35,7 @@ class Entry:
 
     name: str
     kind: str
-    """`ours`, `delta` or `clickhouse`."""
+    """`ours`, `delta`, `clickhouse` or `iceberg`."""
 
     setting: str
     wins_because: str
@@ -46,6 +46,11 @@ class Entry:
     @property
     def is_ours(self) -> bool:
         return self.kind == "ours"
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it works in the session that all share; another engine is measured alone."""
+        return self.kind in ("ours", "delta")
 
 
 def _index(spark: SparkSession, rows: Rows, folder: Path, **scheme: Any) -> System:
@@ -64,6 +69,12 @@ def _clickhouse(spark: SparkSession, rows: Rows, folder: Path, final: bool) -> S
     from bench.systems.clickhouse import ClickHouse
 
     return ClickHouse(spark, rows, folder, final)
+
+
+def _iceberg(spark: SparkSession, rows: Rows, folder: Path, rewrite_every: int) -> System:
+    from bench.systems.iceberg import Iceberg
+
+    return Iceberg(spark, rows, folder, rewrite_every)
 
 
 def _ours(name: str, setting: str, wins_because: str, /, **scheme: Any) -> Entry:
@@ -190,6 +201,14 @@ ENTRIES = (
         "another engine: a server's native code and a sparse index of its own; it merges the whole "
         "table at every update so that no expired row stays",
         partial(_clickhouse, final=True),
+    ),
+    Entry(
+        "iceberg", "iceberg",
+        "Iceberg 1.12 on Spark 4.1: append, DELETE (merge-on-read), rewrite_data_files sorted by "
+        f"key every {OPTIMIZE_EVERY}; files of {OPTIMIZED_FILE_MB} MB",
+        f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table by "
+        "key; until then a probe opens the few new files besides",
+        partial(_iceberg, rewrite_every=OPTIMIZE_EVERY),
     ),
 )  # fmt: skip
 

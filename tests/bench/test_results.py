@@ -110,6 +110,16 @@ def test_the_page_says_which_rows_are_of_one_run(tmp_path: Path) -> None:
     )
 
 
+def test_the_page_tells_how_long_those_runs_took_that_are_on_it(tmp_path: Path) -> None:
+    finished = Finished(tmp_path / "finished")
+    finished.keep(measured())
+    runs = {"run of 2023-12-31 00:00": "9 pairs", "run of 2024-01-01 00:00": "1 pair in 2 minutes"}
+    write_results(SMALL, finished, runs, tmp_path)
+    page = (tmp_path / "small.md").read_text()
+    assert "| run of 2024-01-01 00:00 | 1 pair in 2 minutes |" in page
+    assert "9 pairs" not in page
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     finished = Finished(tmp_path / "finished")

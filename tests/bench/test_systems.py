@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.data import Rows
+from bench.extra import ICEBERG
 from bench.systems.base import Found, System
 from bench.systems.catalog import SYSTEMS, Entry
 from bench.workload import Workload
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = Workload("tiny", 36, live_bytes=300_000, updates=1)
-PACKAGES = Path(__file__).resolve().parents[2] / ".cache" / "bench" / "packages"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / ".cache" / "bench" / "packages"
 KEY = 7
 ONE_OF_EACH_SORT = (
     "sweep", "no_rebuild", "append_delete", "append_delete_dv", "zorder", "liquid", "by_expiration",
-    "by_insertion", "clickhouse",
+    "by_insertion", "clickhouse", "iceberg",
 )  # fmt: skip
 """The others differ in numbers only, and every run of the benchmark checks all of them so."""
 
@@ -46,6 +48,8 @@ def is_there(entry: Entry) -> bool:
     if entry.kind == "clickhouse":
         sys.path.append(str(PACKAGES))
         return importlib.util.find_spec("chdb") is not None
+    if entry.kind == "iceberg":
+        return (ROOT / ICEBERG / "made-of.txt").is_file()
     return True
 
 
@@ -55,7 +59,7 @@ def test_a_system_shows_the_live_rows(
 ) -> None:
     entry = SYSTEMS[name]
     if not is_there(entry):
-        pytest.skip("chdb is not installed; make bench installs it")
+        pytest.skip(f"what {name} needs is not installed; make bench installs it")
     system = updated(entry, spark, rows, tmp_path)
     try:
         found = system.found(1)
