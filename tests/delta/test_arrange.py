@@ -24,7 +24,7 @@ from tidetable.core.split import KeyRange
 from tidetable.delta import update
 from tidetable.delta.arrange import OWN_TASK_BYTES_MIN, Arrangement, arrange
 from tidetable.delta.commit import Change, write_commit
-from tidetable.delta.log import open_log
+from tidetable.delta.log import DataFile, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.update import Updater
 
@@ -155,6 +155,36 @@ def test_files_are_sorted_disjoint_and_near_the_target_size(
     assert "Pandas" not in plan
 
 
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"name": "sweep", "groups": 3},
+        {"name": "sweep", "groups": 3, "deletion_vectors": True},
+        {"name": "rebuild", "insertion": 2, "expiration": 2},
+        {"name": "rebuild", "insertion": 1, "expiration": 3},
+        {"name": "no_rebuild", "insertion": 2, "expiration": 2},
+        {"name": "no_rebuild", "insertion": 3, "expiration": 1, "placement": "chronological"},
+        {"name": "tiers", "groups": 2, "fan_in": 2},
+    ],
+    ids=lambda scheme: "-".join(map(str, scheme.values())),
+)
+def test_every_file_is_sorted_by_key_and_expiration(
+    spark: SparkSession, workspace: Workspace, scheme: dict[str, Any]
+) -> None:
+    """Of a load and of updates, whether or not cells are written again, in several tasks or one.
+
+    Spark drops a sort whose first columns are constants as soon as a write needs one of its own.
+    """
+    schema = SCHEMA.append(pa.field("text", pa.string()))
+    for slot, number in ((0, 60_000), (1, 300), (2, 300), (3, 300)):
+        workspace.add(random_rows(slot, number), schema=schema)
+    index = workspace.index(scheme=scheme, target_file_size="1MB")
+    for slot in range(4):
+        list(Updater(spark, index).catch_up(slot))
+        for _, pairs in stored_pairs(index):
+            assert pairs == sorted(pairs)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_wide_rows_do_not_make_larger_files(
     spark: SparkSession, workspace: Workspace, first: int
@@ -172,18 +202,23 @@ def test_wide_rows_do_not_make_larger_files(
     check_files(index, files_min=4)
 
 
-def check_files(index: Index, *, files_min: int) -> None:
+def stored_pairs(index: Index) -> Iterator[tuple[DataFile, list[tuple[str, int]]]]:
+    """Each file of the table with the keys and expirations of its rows."""
     log = open_log(index.table)
     assert log is not None
-    ranges = []
     for file in log.files:
         with log.storage.open_input_file(file.path) as stream:
             stored = pq.read_table(stream, columns=["key", "expires_at"])
         keys = stored.column("key").to_pylist()
         expirations = stored.column("expires_at").cast(pa.int64()).to_pylist()
-        pairs = list(zip(keys, expirations, strict=True))
+        yield file, list(zip(keys, expirations, strict=True))
+
+
+def check_files(index: Index, *, files_min: int) -> None:
+    ranges = []
+    for file, pairs in stored_pairs(index):
         assert pairs == sorted(pairs)
-        ranges.append((keys[0], keys[-1]))
+        ranges.append((pairs[0][0], pairs[-1][0]))
         assert 0.3 * MB < file.bytes < 1.6 * MB
     assert len(ranges) >= files_min
     for (_, last), (first, _) in pairwise(sorted(ranges)):

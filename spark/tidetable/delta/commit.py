@@ -155,8 +155,14 @@ def with_cells(frame: DataFrame, scheme: Scheme, plan: Plan | None) -> DataFrame
 
 
 def _in_cell(frame: DataFrame, g: str, e: str) -> DataFrame:
-    # One call: Spark analyses the whole plan for each.
-    return frame.withColumns({CELL_G: F.expr(f"int({g})"), CELL_E: F.expr(f"int({e})")})
+    # One call: Spark analyses the whole plan for each. What is added is 0, but Spark does not know
+    # that. What it knows to be the same for all rows it takes out of the sort that follows.
+    # The rest is then not the order that a write by cell asks for: it sorts by cell instead, and
+    # inside the cells rows would lie as they came.
+    nothing = f"pmod({EXPIRATION_SLOT}, 1)"
+    return frame.withColumns(
+        {CELL_G: F.expr(f"int({g} + {nothing})"), CELL_E: F.expr(f"int({e} + {nothing})")}
+    )
 
 
 def laid_out(
