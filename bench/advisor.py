@@ -29,6 +29,7 @@ from bench.systems.catalog import Entry
 from bench.workload import SLOT, Workload
 from tidetable.core.advise import Advice, Calibration, Wishes, advise
 from tidetable.core.advise import Workload as Asked
+from tidetable.core.advise.model import Prediction, Simulated, predict
 from tidetable.core.advise.search import scheme_as_written
 from tidetable.core.config import RebuildConfig, SchemeConfig, SweepConfig
 
@@ -57,6 +58,15 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
+class Compared:
+    """One setting on one workload: what the model says of it, and what was measured."""
+
+    setting: str
+    predicted: Prediction
+    measured: Measured
+
+
+@dataclass(frozen=True)
 class Line:
     """One workload: what was advised, and what was best."""
 
@@ -66,6 +76,7 @@ class Line:
     advised_s: float
     best: str
     best_s: float
+    compared: tuple[Compared, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -93,7 +104,8 @@ def asked_of(workload: Workload, bytes_per_row: float) -> Asked:
 
 def seconds(found: Measured, wishes: Wishes = WISHES) -> float:
     """What the advisor minimizes, as measured."""
-    probes = wishes.probes_per_update * (found.probe_ms_delta_rs or 0.0) / 1000
+    # As `tidetable probe` reads, which is what a calibration measures.
+    probes = wishes.probes_per_update * (found.probe_ms_at_once or 0.0) / 1000
     scans = wishes.scans_per_update * (found.scan_s_delta_rs or 0.0)
     return found.update_s_mean + probes + scans
 
@@ -163,8 +175,26 @@ def table(lines: Iterable[Line], facts: Mapping[str, Any]) -> str:
             "|---|---|---|---|---|---|---|---|",
             *rows,
             "",
+            "All settings that were measured, the advised one first. Of each pair of figures the "
+            "first is predicted, the second measured.",
+            "",
+            "| workload | setting | update s | probe ms | scan ms | rows written per row |",
+            "|---|---|---|---|---|---|",
+            *(_compared(one.workload, each) for one in lines for each in one.compared),
+            "",
         ]
     )
+
+
+def _compared(workload: str, one: Compared) -> str:
+    told, found = one.predicted, one.measured
+    pairs = [
+        f"{told.update_s:.2f} {found.update_s_mean:.2f}",
+        f"{1000 * told.probe_s:.0f} {found.probe_ms_at_once or 0:.0f}",
+        f"{1000 * told.scan_s:.0f} {1000 * (found.scan_s_delta_rs or 0):.0f}",
+        f"{told.written_per_inserted:.2f} {found.written_per_inserted:.2f}",
+    ]
+    return f"| {workload} | {one.setting} | {' | '.join(pairs)} |"
 
 
 # -- measuring -------------------------------------------------------------------------------------
@@ -185,9 +215,11 @@ def measure(workloads: Sequence[Workload], finished: Finished, facts: dict[str, 
     for workload in workloads:
         rows = Rows(workload, CACHE)
         rows.make(spark)
-        advice = advise(asked_of(workload, rows.bytes_per_row), calibration, WISHES)
+        asked = asked_of(workload, rows.bytes_per_row)
+        advice = advise(asked, calibration, WISHES)
         console.print(f"{workload.name}: {advice.why}")
-        entries = [entry_of(one, workload.period) for one in settings_for(advice, workload.period)]
+        settings = settings_for(advice, workload.period)
+        entries = [entry_of(one, workload.period) for one in settings]
         missing = [
             one for one in entries
             if not finished.is_finished(workload.name, one.name, workload.digest, one.setting)
@@ -195,7 +227,13 @@ def measure(workloads: Sequence[Workload], finished: Finished, facts: dict[str, 
         runner.measure(workload, missing)
         found = {one.name: finished.get(workload.name, one.name) for one in entries}
         measured = {name: one for name, one in found.items() if one is not None}
-        lines.append(line(workload.name, advice, measured))
+        simulated = Simulated(asked)
+        compared = tuple(
+            Compared(one.setting, predict(setting, simulated, calibration), measured[one.name])
+            for setting, one in zip(settings, entries, strict=True)
+            if one.name in measured
+        )
+        lines.append(replace(line(workload.name, advice, measured), compared=compared))
         RESULT.write_text(table(lines, facts))
     return lines
 

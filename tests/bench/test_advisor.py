@@ -28,7 +28,7 @@ def test_the_advisor_is_told_the_workload_that_is_measured(name: str) -> None:
 def measured(system: str, update_s: float, probe_ms: float) -> Measured:
     updates = [UpdateFigures(1, update_s, 1, 1, 1, 1)]
     return Measured("w", system, system.upper(), "", "", 1, 0.0, updates,
-                    probe_ms_delta_rs=probe_ms, scan_s_delta_rs=0.5)  # fmt: skip
+                    probe_ms_at_once=probe_ms, scan_s_delta_rs=0.5)  # fmt: skip
 
 
 def test_the_best_is_by_the_seconds_of_an_update_interval() -> None:

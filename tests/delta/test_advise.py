@@ -16,7 +16,7 @@ from tidetable.core.config import Index, SweepConfig
 from tidetable.core.errors import UserError
 from tidetable.delta import calibrate as calibrating
 from tidetable.delta import choose as choosing
-from tidetable.delta import update
+from tidetable.delta import trial, update
 from tidetable.delta.calibrate import Progress, calibrated, calibration_path, machine_of
 from tidetable.delta.choose import Chosen
 from tidetable.delta.commit import write_commit
@@ -59,10 +59,9 @@ def test_a_source_without_rows_is_told(spark: SparkSession, workspace: Workspace
 def test_a_calibration_is_measured_kept_and_used_again(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"FEW_SLOTS": 1, "WIDE_SLOT": 2, "WIDE_ROWS": 200, "NARROW_SLOT": 4,
-             "NARROW_ROWS": 400, "LAST_SLOT": 7, "PROBES": 1}  # fmt: skip
-    for name, value in small.items():
-        monkeypatch.setattr(calibrating, name, value)
+    for name, value in {"WIDE_ROWS": 200, "NARROW_ROWS": 400, "PROBES": 1}.items():
+        monkeypatch.setattr(trial, name, value)
+    monkeypatch.setattr(calibrating, "ROUNDS_MAX", 2)
     index = workspace.index(scheme="auto")
     said: list[str] = []
     made = calibrated(spark, index, said.append)

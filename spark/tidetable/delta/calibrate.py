@@ -1,55 +1,40 @@
 """What updates, probes and scans cost on this machine: measured on small tables of our own.
 
 The tables lie beside the index's own, so that the storage is the same, and are updated by the very
-code that updates real ones. One source serves all of them: a few rows in most slots,
-many wide rows in one and many narrow ones in another.
+code that updates real ones (trial.py). They are updated in rounds until two rounds take equally
+long: a JVM that has just started gets quicker for a while, most of all with many rows.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
-import shutil
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 
 from tidetable import __version__
 from tidetable.core.advise import Calibration, Machine
 from tidetable.core.advise.model import PROBED_BYTES
 from tidetable.core.config import Index
-from tidetable.core.errors import UserError
-from tidetable.delta.read import batches, sorted_rows, view
-from tidetable.delta.restriction import Restriction
+from tidetable.delta import trial
 from tidetable.delta.session import cores
+from tidetable.delta.trial import ReadTimes, Trial, workplace
 
 FILE = "calibration.json"
 Progress = Callable[[str], None]
 
-FEW, FEW_SLOTS = 100, 5
-WIDE_SLOT, WIDE_ROWS, WIDE_BYTES = 6, 40_000, 1_000
-NARROW_SLOT, NARROW_ROWS = 9, 400_000
-LAST_SLOT = 12
-PERIOD = 24
 MANY_GROUPS = 16
-PROBES = 5
-PROBED = 500
-"""A key that is in every file of every table, so that a probe opens all of them."""
+ROUNDS_MIN, ROUNDS_MAX = 3, 6
+"""The first one is never counted."""
 
-SCHEMES: dict[str, dict[str, Any]] = {
-    "one": {"name": "sweep", "groups": 1},
-    "many": {"name": "sweep", "groups": MANY_GROUPS},
-    "marked": {"name": "sweep", "groups": 4, "deletion_vectors": True},
-}
-_INDEX = TypeAdapter(Index)
+FEW_UPDATES = 2
+"""So many updates of a few rows with each of three schemes are part of a round."""
+
+AGREEING = 0.1
+"""Two rounds that differ by less than this share are as good as it gets."""
 
 
 def calibration_path(index: Index) -> Path:
@@ -93,163 +78,148 @@ def calibrated(
 
 def calibrate(spark: SparkSession, index: Index, say: Progress) -> Calibration:
     """A short measured run; nothing of it stays."""
-    with _workplace(spark, index) as folder:
+    with workplace(spark, index, f"{calibration_path(index)}") as folder:
         say("calibrating: making rows")
-        _make_source(spark, folder)
-        trials = {name: _Trial(spark, folder, name, scheme) for name, scheme in SCHEMES.items()}
-        seconds: dict[str, float] = {}
-        for slot in range(1, FEW_SLOTS + 1):
-            say(f"calibrating: small updates, {slot} of {FEW_SLOTS}")
-            for name, trial in trials.items():
-                # In turns: a JVM gets faster all the time, which must not look like a difference.
-                took = trial.to(slot)
-                # The first ones are slow where the JVM is new; in slot 1 no row expires yet.
-                if slot > FEW_SLOTS - 3:
-                    seconds[name] = min(took, seconds.get(name, took))
-        few, many_read, marked_read = (trial.read_times() for trial in trials.values())
-        commit_s, many_s, marked_s = seconds.values()
-        one = _one_cell(trials["one"], commit_s, say)
-    file_s = _positive((many_s - commit_s) / (MANY_GROUPS - 1))
-    insert = _per_row_and_byte(one.wide, one.narrow, one.wide_insert_s, one.narrow_insert_s)
-    rewrite = _per_row_and_byte(one.wide, one.narrow, one.wide_rewrite_s, one.narrow_rewrite_s)
-    scan = _per_row_and_byte(
-        one.wide, one.narrow, one.wide.scan_s - few.scan_s, one.narrow.scan_s - few.scan_s
-    )
-    per_file = _positive((many_read.probe_s - few.probe_s) / max(1, many_read.files - 1))
-    expected = few.probe_s + (marked_read.files - 1) * per_file
-    return Calibration(
-        machine=machine_of(spark),
-        commit_s=_positive(one.commit_s - file_s),
-        vectors_s=_positive(marked_s - commit_s),
-        insert_s_per_row=insert[0],
-        insert_s_per_byte=insert[1],
-        rewrite_s_per_row=rewrite[0],
-        rewrite_s_per_byte=rewrite[1],
-        file_s=file_s,
-        probe_s=few.probe_s,
-        probe_s_per_file=per_file,
-        probe_s_per_marked_file=_positive(
-            (marked_read.probe_s - expected) / max(1, marked_read.marked)
-        ),
-        probe_s_per_byte=_positive(
-            (one.wide.probe_s - few.probe_s) / min(one.wide.bytes, PROBED_BYTES)
-        ),
-        scan_s=few.scan_s,
-        scan_s_per_row=scan[0],
-        scan_s_per_byte=scan[1],
-        scan_s_per_file=_positive((many_read.scan_s - few.scan_s) / max(1, many_read.files - 1)),
-    )
+        tables = _Tables(spark, folder)
+        rounds: list[_Round] = []
+        while len(rounds) < ROUNDS_MAX and not _agree(rounds):
+            say(f"calibrating: updates, round {len(rounds) + 1}")
+            rounds.append(tables.round(len(rounds)))
+        say("calibrating: reading")
+        reads = tables.reads()
+    return _fitted(machine_of(spark), _Round.least(rounds[-2:]), reads)
 
 
 # -- what is measured ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _ReadTimes:
-    """A table as it stands, and how long it takes to read it."""
+class _Round:
+    """Seconds of updates: of a few rows with three schemes, and of many rows in one cell."""
 
-    rows: int
-    bytes: int
-    files: int
-    marked: int
-    probe_s: float
-    scan_s: float
+    few: float
+    few_in_many_cells: float
+    few_with_vectors: float
+    wide_new: float
+    wide_again: float
+    wide_gone: float
+    narrow_new: float
+    narrow_again: float
+    narrow_gone: float
+
+    @property
+    def total(self) -> float:
+        return sum(vars(self).values())
+
+    @staticmethod
+    def least(rounds: list[_Round]) -> _Round:
+        """Each update at its quickest: whatever else the machine did has only made it longer."""
+        return _Round(*map(min, zip(*(vars(one).values() for one in rounds), strict=True)))
+
+
+def _agree(rounds: list[_Round]) -> bool:
+    if len(rounds) < ROUNDS_MIN:
+        return False
+    before, last = (one.total for one in rounds[-2:])
+    return abs(before - last) < AGREEING * before
 
 
 @dataclass(frozen=True)
-class _OneCell:
-    """What updates with many rows took longer than one with few: each writes all of them again."""
+class _Reads:
+    """Tables as they stand, and how long it takes to read them."""
 
-    commit_s: float
-    wide_insert_s: float
-    wide_rewrite_s: float
-    narrow_insert_s: float
-    narrow_rewrite_s: float
-    wide: _ReadTimes
-    narrow: _ReadTimes
+    few: ReadTimes
+    few_in_many_cells: ReadTimes
+    few_with_vectors: ReadTimes
+    wide: ReadTimes
+    wide_in_many_cells: ReadTimes
+    narrow: ReadTimes
 
 
-def _one_cell(trial: _Trial, commit_s: float, say: Progress) -> _OneCell:
-    seconds: dict[int, float] = {}
-    reads: dict[int, _ReadTimes] = {}
-    # The slot after the many rows writes them again; the one after that lets them go.
-    for slot in range(WIDE_SLOT, LAST_SLOT + 1):
-        say(f"calibrating: large updates, {slot - WIDE_SLOT + 1} of {LAST_SLOT - WIDE_SLOT + 1}")
-        seconds[slot] = trial.to(slot)
-        if slot in (WIDE_SLOT + 1, NARROW_SLOT + 1):
-            reads[slot] = trial.read_times()
-    # Of the last slot nothing is large any more, and the JVM is as quick as it was for the others.
-    commit_s = min(commit_s, seconds[LAST_SLOT])
-    return _OneCell(
-        commit_s=commit_s,
-        wide_insert_s=seconds[WIDE_SLOT] - commit_s,
-        wide_rewrite_s=seconds[WIDE_SLOT + 1] - commit_s,
-        narrow_insert_s=seconds[NARROW_SLOT] - commit_s,
-        narrow_rewrite_s=seconds[NARROW_SLOT + 1] - commit_s,
-        wide=reads[WIDE_SLOT + 1],
-        narrow=reads[NARROW_SLOT + 1],
+class _Tables:
+    """The tables that are updated and read."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        one = {"name": "sweep", "groups": 1}
+        many = {"name": "sweep", "groups": MANY_GROUPS}
+        vectors = {"name": "sweep", "groups": 4, "deletion_vectors": True}
+        self._source = trial.Source(spark, folder)
+        self._few = [
+            Trial(spark, folder, f"few_{number}", trial.FEW, scheme)
+            for number, scheme in enumerate((one, many, vectors))
+        ]
+        self._large = Trial(spark, folder, "large", trial.LARGE, one)
+        self._standing = [
+            Trial(spark, folder, f"standing_{number}", trial.STANDING, scheme)
+            for number, scheme in enumerate((one, many))
+        ]
+        self._narrow: ReadTimes | None = None
+
+    def round(self, number: int) -> _Round:
+        slots = self._source.add_round(number)
+        few, large = [], []
+        for place, slot in enumerate(slots):
+            # In turns: a JVM gets faster all the time, which must not look like a difference.
+            large.append(self._large.to(slot))
+            if place == trial.NARROW_AGAIN:
+                self._narrow = self._large.read_times()
+            if place < FEW_UPDATES:  # a slot of their own: with vectors they take seconds
+                few.append([one.to(FEW_UPDATES * number + place + 1) for one in self._few])
+        return _Round(*(min(times) for times in zip(*few, strict=True)), *large)
+
+    def reads(self) -> _Reads:
+        self._source.add_standing()
+        for one in self._standing:
+            one.to(0)
+        assert self._narrow is not None
+        few, many, vectors = (one.read_times() for one in self._few)
+        wide, wide_in_many = (one.read_times() for one in self._standing)
+        return _Reads(few, many, vectors, wide, wide_in_many, self._narrow)
+
+
+# -- what follows from it --------------------------------------------------------------------------
+
+
+def _fitted(machine: Machine, took: _Round, reads: _Reads) -> Calibration:
+    """The constants with which the model tells all that was measured."""
+    file_s = _positive((took.few_in_many_cells - took.few) / (MANY_GROUPS - 1))
+    # Nothing is large any more in these, and the JVM was as quick as it was for the large ones.
+    commit_s = min(took.few, took.wide_gone, took.narrow_gone)
+    wide, narrow, few = reads.wide, reads.narrow, reads.few
+    insert = _per_row_and_byte(wide, narrow, took.wide_new - commit_s, took.narrow_new - commit_s)
+    rewrite = _per_row_and_byte(
+        wide, narrow, took.wide_again - commit_s, took.narrow_again - commit_s
+    )
+    scan = _per_row_and_byte(wide, narrow, wide.scan_s - few.scan_s, narrow.scan_s - few.scan_s)
+    probe_s_per_byte = _positive((wide.probe_s - few.probe_s) / min(wide.bytes, PROBED_BYTES))
+    many = reads.wide_in_many_cells
+    opened = many.probe_s - few.probe_s - many.bytes * probe_s_per_byte
+    marked = reads.few_with_vectors
+    small = reads.few_in_many_cells
+    small_file_s = (small.probe_s - few.probe_s) / max(1, small.files - 1)
+    expected = few.probe_s + (marked.files - 1) * _positive(small_file_s)
+    return Calibration(
+        machine=machine,
+        commit_s=_positive(commit_s - file_s),
+        vectors_s=_positive(took.few_with_vectors - took.few),
+        insert_s_per_row=insert[0],
+        insert_s_per_byte=insert[1],
+        rewrite_s_per_row=rewrite[0],
+        rewrite_s_per_byte=rewrite[1],
+        file_s=file_s,
+        probe_s=few.probe_s,
+        probe_s_per_file=_positive(opened / (MANY_GROUPS - 1)),
+        probe_s_per_marked_file=_positive((marked.probe_s - expected) / max(1, marked.marked)),
+        probe_s_per_byte=probe_s_per_byte,
+        scan_s=few.scan_s,
+        scan_s_per_row=scan[0],
+        scan_s_per_byte=scan[1],
+        scan_s_per_file=_positive((many.scan_s - wide.scan_s) / max(1, many.files - wide.files)),
     )
 
 
-class _Trial:
-    """One table of the calibration."""
-
-    def __init__(self, spark: SparkSession, folder: str, name: str, scheme: Any) -> None:
-        from tidetable.delta.update import Updater
-
-        self.index: Index = _INDEX.validate_python(
-            {
-                "name": name,
-                "source": {
-                    "path": f"{folder}/source/hour={{%H}}",
-                    "format": "parquet",
-                    "arrived_at": "arrived_at",
-                },
-                "key": "key",
-                "inserted_at": "arrived_at",
-                "expires_at": "expires_at",
-                "update_every": "1h",
-                "longest_lifetime": f"{PERIOD}h",
-                "start": "2024-01-01T00:00:00Z",
-                "table": f"{folder}/{name}",
-                "scheme": scheme,
-                "quality": {"check_rows_every": 0},
-            },
-            context={"base": folder},
-        )
-        self.updater = Updater(spark, self.index)
-
-    def to(self, slot: int) -> float:
-        """Updates the table to the slot; what the last update took, in seconds."""
-        return [report.seconds for report in self.updater.catch_up(slot)][-1]
-
-    def read_times(self) -> _ReadTimes:
-        log = view(self.index).log
-        return _ReadTimes(
-            rows=log.rows,
-            bytes=sum(file.bytes for file in log.files),
-            files=len(log.files),
-            marked=sum(file.has_deletions for file in log.files),
-            probe_s=median(_timed(self._probe) for _ in range(PROBES)),
-            scan_s=min(_timed(self._scan) for _ in range(2)),
-        )
-
-    def _probe(self) -> None:
-        sorted_rows(view(self.index), Restriction(keys=(str(PROBED),)))
-
-    def _scan(self) -> None:
-        for _ in batches(view(self.index), Restriction()):
-            pass
-
-
-def _timed(work: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
 def _per_row_and_byte(
-    wide: _ReadTimes, narrow: _ReadTimes, wide_s: float, narrow_s: float
+    wide: ReadTimes, narrow: ReadTimes, wide_s: float, narrow_s: float
 ) -> tuple[float, float]:
     """Seconds per row and per byte such that both tables take as long as they did.
 
@@ -269,58 +239,3 @@ def _per_row_and_byte(
 
 def _positive(seconds: float) -> float:
     return max(seconds, 0.0)
-
-
-# -- rows and a place for them ---------------------------------------------------------------------
-
-
-def _make_source(spark: SparkSession, folder: str) -> None:
-    """One folder for each slot: slot j arrives in the middle of the hour before its end."""
-    start = "TIMESTAMP'2024-01-01 00:00:00Z'"
-    few = f"CASE WHEN slot IN ({WIDE_SLOT}, {NARROW_SLOT}) THEN 0 ELSE {FEW} END"
-    slots = spark.range(1, LAST_SLOT + 1).selectExpr("CAST(id AS INT) AS slot")
-    sizes = {"few": few, "wide": f"IF(slot = {WIDE_SLOT}, {WIDE_ROWS}, 0)",
-             "narrow": f"IF(slot = {NARROW_SLOT}, {NARROW_ROWS}, 0)"}  # fmt: skip
-    # Few rows have all lifetimes; the many live for two slots, to be written again just once.
-    lifetimes = {"few": f"1 + n % {MANY_GROUPS}", "wide": "2", "narrow": "2"}
-    # In each file of few rows the probed key lies between two others.
-    keys = dict.fromkeys(sizes, "pmod(hash(n), 1000)")
-    keys["few"] = f"{PROBED} + (n div {MANY_GROUPS}) % 3 - 1"
-    payload = {"few": "''", "narrow": "''", "wide": "concat_ws('', transform(sequence(1, "
-               f"{WIDE_BYTES // 64}), i -> sha2(concat(slot, '/', n, '/', i), 256)))"}  # fmt: skip
-    parts = [
-        slots.where(f"{size} > 0").selectExpr(
-            "slot", f"explode(sequence(0, {size} - 1)) AS n"
-        ).selectExpr(
-            f"CAST({keys[kind]} AS BIGINT) AS key",
-            f"{start} + make_dt_interval(0, slot - 1, 30) AS arrived_at",
-            f"{start} + make_dt_interval(0, slot - 1 + {lifetimes[kind]}, 30) AS expires_at",
-            f"{payload[kind]} AS payload",
-            "lpad(CAST(slot - 1 AS STRING), 2, '0') AS hour",
-        )
-        for kind, size in sizes.items()
-    ]  # fmt: skip
-    rows = parts[0].unionByName(parts[1]).unionByName(parts[2])
-    rows.write.partitionBy("hour").parquet(f"{folder}/source")
-
-
-@contextmanager
-def _workplace(spark: SparkSession, index: Index) -> Iterator[str]:
-    """A folder beside the index's table that is gone afterwards."""
-    folder = f"{index.table.rstrip('/')}_calibration_{uuid.uuid4().hex[:8]}"
-    local = folder.removeprefix("file://")
-    connected = "SPARK_CONNECT_MODE_ENABLED" in os.environ
-    if "://" in local and connected:
-        raise UserError(
-            f"A calibration at {index.table} would leave files behind: through Spark Connect they "
-            f"cannot be deleted again. Calibrate with `engine: submit`, and save it at "
-            f"{calibration_path(index)}, or name its file with --calibration."
-        )
-    try:
-        yield folder
-    finally:
-        if "://" in local:
-            path = spark._jvm.org.apache.hadoop.fs.Path(folder)
-            path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
-        else:
-            shutil.rmtree(local, ignore_errors=True)
