@@ -81,20 +81,20 @@ def calibrate(spark: SparkSession, index: Index, say: Progress) -> Calibration:
     with workplace(spark, index, f"{calibration_path(index)}") as folder:
         say("calibrating: making rows")
         tables = _Tables(spark, folder)
-        rounds: list[_Round] = []
-        while len(rounds) < ROUNDS_MAX and not _agree(rounds):
+        rounds: list[Round] = []
+        while len(rounds) < ROUNDS_MAX and not agree(rounds):
             say(f"calibrating: updates, round {len(rounds) + 1}")
             rounds.append(tables.round(len(rounds)))
         say("calibrating: reading")
         reads = tables.reads()
-    return _fitted(machine_of(spark), _Round.least(rounds[-2:]), reads)
+    return fitted(machine_of(spark), Round.least(rounds[-2:]), reads)
 
 
 # -- what is measured ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Round:
+class Round:
     """Seconds of updates: of a few rows with three schemes, and of many rows in one cell."""
 
     few: float
@@ -112,12 +112,13 @@ class _Round:
         return sum(vars(self).values())
 
     @staticmethod
-    def least(rounds: list[_Round]) -> _Round:
+    def least(rounds: list[Round]) -> Round:
         """Each update at its quickest: whatever else the machine did has only made it longer."""
-        return _Round(*map(min, zip(*(vars(one).values() for one in rounds), strict=True)))
+        return Round(*map(min, zip(*(vars(one).values() for one in rounds), strict=True)))
 
 
-def _agree(rounds: list[_Round]) -> bool:
+def agree(rounds: list[Round]) -> bool:
+    """Whether another round would tell nothing new."""
     if len(rounds) < ROUNDS_MIN:
         return False
     before, last = (one.total for one in rounds[-2:])
@@ -125,7 +126,7 @@ def _agree(rounds: list[_Round]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Reads:
+class Reads:
     """Tables as they stand, and how long it takes to read them."""
 
     few: ReadTimes
@@ -155,7 +156,7 @@ class _Tables:
         ]
         self._narrow: ReadTimes | None = None
 
-    def round(self, number: int) -> _Round:
+    def round(self, number: int) -> Round:
         slots = self._source.add_round(number)
         few, large = [], []
         for place, slot in enumerate(slots):
@@ -165,22 +166,22 @@ class _Tables:
                 self._narrow = self._large.read_times()
             if place < FEW_UPDATES:  # a slot of their own: with vectors they take seconds
                 few.append([one.to(FEW_UPDATES * number + place + 1) for one in self._few])
-        return _Round(*(min(times) for times in zip(*few, strict=True)), *large)
+        return Round(*(min(times) for times in zip(*few, strict=True)), *large)
 
-    def reads(self) -> _Reads:
+    def reads(self) -> Reads:
         self._source.add_standing()
         for one in self._standing:
             one.to(0)
         assert self._narrow is not None
         few, many, vectors = (one.read_times() for one in self._few)
         wide, wide_in_many = (one.read_times() for one in self._standing)
-        return _Reads(few, many, vectors, wide, wide_in_many, self._narrow)
+        return Reads(few, many, vectors, wide, wide_in_many, self._narrow)
 
 
 # -- what follows from it --------------------------------------------------------------------------
 
 
-def _fitted(machine: Machine, took: _Round, reads: _Reads) -> Calibration:
+def fitted(machine: Machine, took: Round, reads: Reads) -> Calibration:
     """The constants with which the model tells all that was measured."""
     file_s = _positive((took.few_in_many_cells - took.few) / (MANY_GROUPS - 1))
     # Nothing is large any more in these, and the JVM was as quick as it was for the large ones.
@@ -190,9 +191,13 @@ def _fitted(machine: Machine, took: _Round, reads: _Reads) -> Calibration:
     rewrite = _per_row_and_byte(
         wide, narrow, took.wide_again - commit_s, took.narrow_again - commit_s
     )
-    scan = _per_row_and_byte(wide, narrow, wide.scan_s - few.scan_s, narrow.scan_s - few.scan_s)
-    probe_s_per_byte = _positive((wide.probe_s - few.probe_s) / min(wide.bytes, PROBED_BYTES))
     many = reads.wide_in_many_cells
+    scan_file_s = _positive((many.scan_s - wide.scan_s) / max(1, many.files - wide.files))
+    wide_scan_s, narrow_scan_s = (
+        one.scan_s - few.scan_s - (one.files - 1) * scan_file_s for one in (wide, narrow)
+    )
+    scan = _per_row_and_byte(wide, narrow, wide_scan_s, narrow_scan_s)
+    probe_s_per_byte = _positive((wide.probe_s - few.probe_s) / min(wide.bytes, PROBED_BYTES))
     opened = many.probe_s - few.probe_s - many.bytes * probe_s_per_byte
     marked = reads.few_with_vectors
     small = reads.few_in_many_cells
@@ -214,7 +219,7 @@ def _fitted(machine: Machine, took: _Round, reads: _Reads) -> Calibration:
         scan_s=few.scan_s,
         scan_s_per_row=scan[0],
         scan_s_per_byte=scan[1],
-        scan_s_per_file=_positive((many.scan_s - wide.scan_s) / max(1, many.files - wide.files)),
+        scan_s_per_file=scan_file_s,
     )
 
 

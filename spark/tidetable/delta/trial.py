@@ -98,7 +98,7 @@ class Trial:
             files=len(log.files),
             marked=sum(file.has_deletions for file in log.files),
             probe_s=median(_timed(self._probe) for _ in range(PROBES)),
-            scan_s=min(_timed(self._scan) for _ in range(2)),
+            scan_s=min(_timed(self._scan) for _ in range(3)),
         )
 
     def _probe(self) -> None:
