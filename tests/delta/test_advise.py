@@ -59,7 +59,7 @@ def test_a_source_without_rows_is_told(spark: SparkSession, workspace: Workspace
 def test_a_calibration_is_measured_kept_and_used_again(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"WIDE_ROWS": 200, "NARROW_ROWS": 400, "PROBES": 1}.items():
+    for name, value in {"WIDE_ROWS": 200, "NARROW_ROWS": 400, "PROBES": 2}.items():
         monkeypatch.setattr(trial, name, value)
     monkeypatch.setattr(calibrating, "ROUNDS_MAX", 2)
     index = workspace.index(scheme="auto")

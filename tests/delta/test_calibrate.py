@@ -31,7 +31,6 @@ TRUE = Calibration(
 )
 WIDE, WIDE_BYTES = 40_000, 40_000_000
 NARROW, NARROW_BYTES = 400_000, 8_000_000
-SMALL_FILE_S = 0.0009
 
 
 def of_round(prices: Calibration) -> Round:
@@ -58,7 +57,7 @@ def of_round(prices: Calibration) -> Round:
 
 
 def of_reads(prices: Calibration) -> Reads:
-    """How long it takes to read the tables at these prices. Small files have one of their own.
+    """How long it takes to read the tables at these prices.
 
     The wide rows of one cell lie in two files, of which a probe opens one.
     """
@@ -70,12 +69,11 @@ def of_reads(prices: Calibration) -> Reads:
             rows, size, files, marked, prices.probe_s + probe_s, prices.scan_s + opening + reading
         )
 
-    vectors_s = 6 * SMALL_FILE_S + 2 * prices.probe_s_per_marked_file
+    vectors_s = 6 * prices.probe_s_per_file + 2 * prices.probe_s_per_marked_file
     opening_s = (MANY_GROUPS - 1) * prices.probe_s_per_file
     reading_s = WIDE_BYTES * prices.probe_s_per_byte
     return Reads(
         few=table(0, 0, 1, 0.0),
-        few_in_many_cells=table(0, 0, 101, 100 * SMALL_FILE_S),
         few_with_vectors=table(0, 0, 7, vectors_s, marked=2),
         wide=table(WIDE, WIDE_BYTES, 2, PROBED_BYTES * prices.probe_s_per_byte),
         wide_in_many_cells=table(WIDE, WIDE_BYTES, MANY_GROUPS + 1, opening_s + reading_s),
@@ -92,7 +90,7 @@ def test_the_constants_are_those_that_explain_what_was_measured() -> None:
 def test_noise_makes_no_constant_negative() -> None:
     """Everything that should take longer than the least took no longer."""
     least = Round(*[0.2] * 9)
-    reads = Reads(*[ReadTimes(100, 1000, 3, 1, 0.01, 0.01)] * 6)
+    reads = Reads(*[ReadTimes(100, 1000, 3, 1, 0.01, 0.01)] * 5)
     found = asdict(fitted(TRUE.machine, least, reads))
     assert all(price >= 0 for name, price in found.items() if name != "machine")
     assert found["commit_s"] == pytest.approx(0.2)

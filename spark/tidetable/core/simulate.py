@@ -43,9 +43,6 @@ class Update:
     files_marked: int = 0
     """Files with rows that were removed in place and are stored still."""
 
-    stored_marked: int = 0
-    """Rows stored in these files."""
-
     dead_for: int = 0
     """So many updates ago the oldest of these rows was removed."""
 
@@ -249,7 +246,6 @@ class _Table:
             sizes={cell: stored.live for cell, stored in self._cells.items()},
             files_written=self._files_written,
             files_marked=len(marked),
-            stored_marked=sum(file.stored for file in marked),
             dead_for=max((slot - (file.dead_since or slot) for file in marked), default=0),
         )
 

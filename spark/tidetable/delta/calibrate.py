@@ -130,7 +130,6 @@ class Reads:
     """Tables as they stand, and how long it takes to read them."""
 
     few: ReadTimes
-    few_in_many_cells: ReadTimes
     few_with_vectors: ReadTimes
     wide: ReadTimes
     wide_in_many_cells: ReadTimes
@@ -163,7 +162,7 @@ class _Tables:
             # In turns: a JVM gets faster all the time, which must not look like a difference.
             large.append(self._large.to(slot))
             if place == trial.NARROW_AGAIN:
-                self._narrow = self._large.read_times()
+                self._narrow = trial.read_times([self._large])[0]
             if place < FEW_UPDATES:  # a slot of their own: with vectors they take seconds
                 few.append([one.to(FEW_UPDATES * number + place + 1) for one in self._few])
         return Round(*(min(times) for times in zip(*few, strict=True)), *large)
@@ -173,9 +172,9 @@ class _Tables:
         for one in self._standing:
             one.to(0)
         assert self._narrow is not None
-        few, many, vectors = (one.read_times() for one in self._few)
-        wide, wide_in_many = (one.read_times() for one in self._standing)
-        return Reads(few, many, vectors, wide, wide_in_many, self._narrow)
+        few, _, vectors = self._few
+        few_s, vectors_s, wide_s, many_s = trial.read_times([few, vectors, *self._standing])
+        return Reads(few_s, vectors_s, wide_s, many_s, self._narrow)
 
 
 # -- what follows from it --------------------------------------------------------------------------
@@ -197,12 +196,13 @@ def fitted(machine: Machine, took: Round, reads: Reads) -> Calibration:
         one.scan_s - few.scan_s - (one.files - 1) * scan_file_s for one in (wide, narrow)
     )
     scan = _per_row_and_byte(wide, narrow, wide_scan_s, narrow_scan_s)
-    probe_s_per_byte = _positive((wide.probe_s - few.probe_s) / min(wide.bytes, PROBED_BYTES))
-    opened = many.probe_s - few.probe_s - many.bytes * probe_s_per_byte
+    read_of_one = min(wide.bytes, PROBED_BYTES)
+    probe_s_per_byte = _positive((wide.probe_s - few.probe_s) / read_of_one)
+    # Not beside the few rows: their table has seen updates, and a longer log takes longer to open.
+    opened = many.probe_s - wide.probe_s - (many.bytes - read_of_one) * probe_s_per_byte
+    probe_file_s = _positive(opened / (MANY_GROUPS - 1))
     marked = reads.few_with_vectors
-    small = reads.few_in_many_cells
-    small_file_s = (small.probe_s - few.probe_s) / max(1, small.files - 1)
-    expected = few.probe_s + (marked.files - 1) * _positive(small_file_s)
+    expected = few.probe_s + (marked.files - 1) * probe_file_s
     return Calibration(
         machine=machine,
         commit_s=_positive(commit_s - file_s),
@@ -213,7 +213,7 @@ def fitted(machine: Machine, took: Round, reads: Reads) -> Calibration:
         rewrite_s_per_byte=rewrite[1],
         file_s=file_s,
         probe_s=few.probe_s,
-        probe_s_per_file=_positive(opened / (MANY_GROUPS - 1)),
+        probe_s_per_file=probe_file_s,
         probe_s_per_marked_file=_positive((marked.probe_s - expected) / max(1, marked.marked)),
         probe_s_per_byte=probe_s_per_byte,
         scan_s=few.scan_s,

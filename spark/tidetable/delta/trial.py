@@ -29,7 +29,7 @@ WIDE_ROWS, WIDE_BYTES = 40_000, 1_000
 NARROW_ROWS = 400_000
 LIFETIMES = 16
 PERIOD = 24
-PROBES = 9
+PROBES, SCANS = 16, 4
 PROBED = 500
 """A key that is in every file of every table, so that a probe opens all of them."""
 
@@ -90,23 +90,36 @@ class Trial:
         """Updates the table to the slot; what the last update took, in seconds."""
         return [report.seconds for report in self._updater.catch_up(slot)][-1]
 
-    def read_times(self) -> ReadTimes:
-        log = view(self.index).log
-        return ReadTimes(
-            rows=log.rows,
-            bytes=sum(file.bytes for file in log.files),
-            files=len(log.files),
-            marked=sum(file.has_deletions for file in log.files),
-            probe_s=median(_timed(self._probe) for _ in range(PROBES)),
-            scan_s=min(_timed(self._scan) for _ in range(3)),
-        )
-
-    def _probe(self) -> None:
+    def probe(self) -> None:
         sorted_rows(view(self.index), Restriction(keys=(str(PROBED),)))
 
-    def _scan(self) -> None:
+    def scan(self) -> None:
         for _ in batches(view(self.index), Restriction()):
             pass
+
+
+def read_times(trials: Sequence[Trial]) -> list[ReadTimes]:
+    """Of each table. They are read in turns: what else goes on must not look like a difference."""
+    probes = [[_timed(trial.probe) for trial in trials] for _ in range(PROBES)]
+    scans = [[_timed(trial.scan) for trial in trials] for _ in range(SCANS)]
+    # The first of each finds files that nobody has read yet.
+    probe_s = [median(times) for times in zip(*probes[1:], strict=True)]
+    scan_s = [min(times) for times in zip(*scans[1:], strict=True)]
+    return [
+        _stood(trial, *seconds) for trial, *seconds in zip(trials, probe_s, scan_s, strict=True)
+    ]
+
+
+def _stood(trial: Trial, probe_s: float, scan_s: float) -> ReadTimes:
+    log = view(trial.index).log
+    return ReadTimes(
+        rows=log.rows,
+        bytes=sum(file.bytes for file in log.files),
+        files=len(log.files),
+        marked=sum(file.has_deletions for file in log.files),
+        probe_s=probe_s,
+        scan_s=scan_s,
+    )
 
 
 def _timed(work: Callable[[], None]) -> float:

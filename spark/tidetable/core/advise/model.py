@@ -136,7 +136,6 @@ class _Costs:
         files = [self._files(update) for update in updates]
         stored = sum(update.stored for update in updates) / number * self.rows_per_unit
         marked = sum(update.files_marked for update in updates) / number
-        read_whole = sum(update.stored_marked for update in updates) / number * self.rows_per_unit
         dead_for = max(update.dead_for for update in updates)
         purge_slots = (dead_for + 1) * self.factor if dead_for or marked else 0
         workload = self.workload
@@ -144,7 +143,7 @@ class _Costs:
             label=label,
             update_parts=mean,
             update_s_max=max(sum(part.values()) for part in parts),
-            probe_s=self._probe_s(found.files_avg, stored, marked, read_whole),
+            probe_s=self._probe_s(found.files_avg, stored, marked),
             scan_s=self._scan_s(sum(files) / number, stored),
             written_per_inserted=rows_written / inserted if inserted else 0.0,
             rows_written=rows_written,
@@ -186,17 +185,14 @@ class _Costs:
             more += max(ceil(size / self.workload.target_file_bytes), ceil(size / share), 1) - 1
         return update.files + more
 
-    def _probe_s(self, runs: float, rows: float, marked: float, marked_rows: float) -> float:
+    def _probe_s(self, runs: float, rows: float, marked: float) -> float:
         prices = self.prices
-        sorted_bytes = (rows - marked_rows) * self.workload.bytes_per_row
-        return (
-            prices.probe_s
-            + max(0.0, runs - 1) * prices.probe_s_per_file
-            + min(sorted_bytes, (runs - marked) * PROBED_BYTES) * prices.probe_s_per_byte
-            # A file with a deletion vector is read whole: its rows have to be counted off.
-            + marked * prices.probe_s_per_marked_file
-            + marked_rows * self._scan_s_per_row
-        )
+        opening = prices.probe_s + max(0.0, runs - 1) * prices.probe_s_per_file
+        if marked:
+            # With a deletion vector in any file, delta-rs skips nothing inside of any of them.
+            return opening + marked * prices.probe_s_per_marked_file + rows * self._scan_s_per_row
+        size = min(rows * self.workload.bytes_per_row, runs * PROBED_BYTES)
+        return opening + size * prices.probe_s_per_byte
 
     def _scan_s(self, files: float, stored_rows: float) -> float:
         prices = self.prices
