@@ -20,6 +20,8 @@ class UpdateFigures:
     files: int
     stored_bytes: int
     expired_visible: int | None = None
+    collecting_s: float | None = None
+    """Of its seconds, those in which the JVM only collected garbage; None if in another JVM."""
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,12 @@ def published(folder: Path, label: str) -> list[Measured]:
     lines, by_update = (_lines(folder / f"{label}{part}.csv") for part in ("", "-updates"))
     updates: dict[tuple[str, str], list[UpdateFigures]] = {}
     for line in by_update:
-        known = {one.name: _value(one.name, line[one.name]) for one in fields(UpdateFigures)}
+        known = _figures(UpdateFigures, line)
         updates.setdefault((line["workload"], line["system"]), []).append(UpdateFigures(**known))
     return [
-        Measured(**_figures(line), updates=updates.get((line["workload"], line["system"]), []))
+        Measured(
+            **_figures(Measured, line), updates=updates.get((line["workload"], line["system"]), [])
+        )
         for line in lines
         if line.get("digest")
     ]
@@ -37,8 +39,8 @@ def _lines(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def _figures(line: dict[str, str]) -> dict[str, Any]:
-    names = [one.name for one in fields(Measured) if one.name != "updates"]
+def _figures(of: type[Measured | UpdateFigures], line: dict[str, str]) -> dict[str, Any]:
+    names = [one.name for one in fields(of) if one.name != "updates"]
     return {name: _value(name, line.get(name, "")) for name in names}
 
 

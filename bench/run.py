@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from bench.collector import Collector
 from bench.data import Rows
 from bench.measured import Finished, Measured, UpdateFigures
 from bench.systems.base import Found, Standing, System
@@ -85,6 +86,7 @@ class Runner:
         self.run = run
         self._step = step
         self._say = say
+        self._collector = Collector(spark)
         self.failures: dict[tuple[str, str], str] = {}
         self.spent: dict[str, float] = {}
         """Seconds by what was done."""
@@ -171,6 +173,11 @@ class Runner:
         finally:
             self.spent[kind] = self.spent.get(kind, 0.0) + time.monotonic() - began
 
+    def _settle(self) -> None:
+        """What one system has left to write to disk, or to collect, must not fall on the next."""
+        os.sync()
+        self._collector.collect()
+
     # -- steps -----------------------------------------------------------------------------------
 
     def _load(self, attempt: Attempt, rows: Rows) -> None:
@@ -178,14 +185,15 @@ class Runner:
         attempt.system.load()
         attempt.load_s = time.monotonic() - began
         attempt.before = attempt.system.standing()
-        _settle()
+        self._settle()
 
     def _update(self, attempt: Attempt, rows: Rows, slot: int) -> None:
         system = attempt.system
         system.wait(slot)
-        began = time.monotonic()
+        collecting, began = self._collector.seconds, time.monotonic()
         system.update(slot)
         seconds = time.monotonic() - began
+        collecting = self._collector.seconds - collecting
         now = system.standing()
         attempt.updates.append(
             UpdateFigures(
@@ -196,12 +204,13 @@ class Runner:
                 files=now.files,
                 stored_bytes=now.bytes,
                 expired_visible=now.expired_visible,
+                collecting_s=round(collecting, 3) if attempt.entry.takes_turns else None,
             )
         )
         attempt.before = now
         system.tidy()
         if attempt.entry.kind != "clickhouse":  # its clock does not wait
-            _settle()
+            self._settle()
 
     def _check(self, attempt: Attempt, rows: Rows, slot: int) -> None:
         attempt.found = attempt.system.found(slot)
@@ -291,8 +300,3 @@ def _bytes_read() -> int | None:
 
 def _median(values: list[float]) -> float | None:
     return round(median(values), 3) if values else None
-
-
-def _settle() -> None:
-    """What one system has left to write to disk must not fall on the next one."""
-    os.sync()

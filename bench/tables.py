@@ -18,7 +18,8 @@ _FIGURES = (
     "digest",
 )  # fmt: skip
 _PER_UPDATE = (
-    "slot", "seconds", "inserted_bytes", "written_bytes", "files", "stored_bytes", "expired_visible"
+    "slot", "seconds", "inserted_bytes", "written_bytes", "files", "stored_bytes",
+    "expired_visible", "collecting_s",
 )  # fmt: skip
 
 

@@ -28,6 +28,14 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert other == measured("rebuild", seconds=(2.0, 3.5), expired_visible=None)
 
 
+def test_results_from_before_a_figure_was_measured_are_read_without_it(tmp_path: Path) -> None:
+    write(tmp_path)
+    file = tmp_path / "small-updates.csv"
+    file.write_text(file.read_text().replace("collecting_s", "something"))
+    ours, _ = published(tmp_path, "small")
+    assert [update.collecting_s for update in ours.updates] == [None, None]
+
+
 def test_results_that_do_not_name_their_rows_are_left_out(tmp_path: Path) -> None:
     """They may be of other rows than those of today."""
     write(tmp_path)

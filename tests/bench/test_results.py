@@ -143,7 +143,7 @@ def test_csv_has_one_line_for_each_pair_and_all_columns_asked_for(written: Path)
 
 def test_every_update_is_in_a_csv_of_its_own(written: Path) -> None:
     lines = (written / "small-updates.csv").read_text().splitlines()
-    assert lines[1] == "uniform_36,sweep,1,1,10,25,9,105,"
+    assert lines[1] == "uniform_36,sweep,1,1,10,25,9,105,,0.25"
     assert len(lines) == 1 + 3 * 2
 
 
