@@ -16,9 +16,14 @@ def measured(
     workload = chosen("small").workload("uniform_36")
     updates = [
         UpdateFigures(
-            slot, value, inserted_bytes=10, written_bytes=25, files=9, stored_bytes=105,
+            slot,
+            value,
+            inserted_bytes=10,
+            written_bytes=25,
+            files=9,
+            stored_bytes=105,
             collecting_s=0.25,
-        )  # fmt: skip
+        )
         for slot, value in enumerate(seconds, start=1)
     ]
     values: dict[str, Any] = {
