@@ -32,6 +32,7 @@ from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING
 from tidetable.delta.session import SETTINGS
 from tidetable.delta.statistics import file_statistics, statistics_columns
+from tidetable.delta.steps import Step, reached
 
 _PLAIN_WRITER = 2
 _CELL_FOLDER = re.compile(rf"^{CELL_G}=(-?\d+)/{CELL_E}=(-?\d+)/[^/]+$")
@@ -99,6 +100,7 @@ def swap(
         raise NotTheNewest(f"{fence} is used up")
     leaving = list(removed)
     added = [] if frame is None else _written(log, frame, note.run)
+    reached(Step.FILES_WRITTEN)
     try:
         _check_rows(log, added, leaving, note)
         _commit(log, added, leaving, note, fence)

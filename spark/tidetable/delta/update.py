@@ -40,6 +40,7 @@ from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
 from tidetable.delta.source import Source
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
+from tidetable.delta.steps import Step, reached
 from tidetable.delta.swap import is_on_file_system, schema_of
 from tidetable.delta.table import (
     DamagedTable,
@@ -170,6 +171,7 @@ class Updater:
         """Adds the rows that the table of updates lacks; if that fails, no update fails for it."""
         try:
             self.updates.record(reports)
+            reached(Step.RECORDED)
         except Exception as error:
             _LOGGER.warning(
                 "The table of updates %s was not written; the next update makes up for it: %s",
@@ -219,6 +221,7 @@ class Updater:
                 state.log.cells, new_rows, merges=self.scheme.merges
             )
             note = self._note(state, last, counts, arrivals, late)
+            reached(Step.PLAN_MADE)
             self._write_quarantine(batch, counts, first, last)
             self._say(f"slot {last}: {len(plan.touched)} cells")
             after = self._commit(state, plan, batch, note, new_rows)
@@ -261,6 +264,7 @@ class Updater:
             write_commit(self.spark, change, note, fence)
         except LostRace:
             return None
+        reached(Step.COMMITTED)
         log = self._state_after_commit().log
         version = next((at for at, found in log.notes() if found.run == note.run), None)
         if version is None:
@@ -325,6 +329,7 @@ class Updater:
             if create:
                 # Not before: with a table there the YAML could no longer be corrected.
                 self._create(_stored_schema(rows))
+                reached(Step.TABLE_CREATED)
             forecast = counts.by_expiration(slot)
             note = Note(
                 index=self.index.name,
@@ -441,6 +446,7 @@ class Updater:
     ) -> None:
         if counts.quarantined:
             self.quarantine.write(self.quarantine.rows_of(batch, last), first, last)
+            reached(Step.QUARANTINE_WRITTEN)
         elif self.quarantine.holds_slots(first, last):
             # An attempt that did not get to its commit saw bad rows that are no longer there.
             self.quarantine.write(self.quarantine.empty(), first, last)
