@@ -16,7 +16,7 @@ from tests.workspace import Workspace, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
 from tidetable.delta import maintain as module
-from tidetable.delta.garbage import last_checkpoint, named_files, stored_files
+from tidetable.delta.garbage import last_checkpoint, missing_files, named_files, stored_files
 from tidetable.delta.log import open_log
 from tidetable.delta.maintain import due, maintain, purge, purgeable
 from tidetable.delta.place import quarantine_path, updates_path
@@ -222,6 +222,37 @@ def test_a_table_that_somebody_changed_keeps_its_past(workspace: Workspace, inde
         with pytest.raises(DamagedTable, match="was not made by Tidetable"):
             act(index)  # type: ignore[operator]
     assert data_files(workspace) == before
+
+
+# -- whether a version can be put back -------------------------------------------------------------
+
+
+def test_a_version_is_whole_until_its_files_are_purged(workspace: Workspace, index: Index) -> None:
+    then = open_log(index.table, 0)
+    assert then is not None
+    assert missing_files(then) == []
+    purge(index, after(hours=4))
+    assert missing_files(then) == sorted(file.path for file in then.files)
+    assert missing_files(log_of(index)) == []
+
+
+def test_a_version_lacks_a_deletion_vector(workspace: Workspace, index: Index) -> None:
+    """The data file is there; without its vector, rows that were deleted would be back."""
+    path = workspace.table / "_delta_log" / f"{1:020d}.json"
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1,
+              "sizeInBytes": 36, "cardinality": 1}  # fmt: skip
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["deletionVector"] = vector
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    name = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert missing_files(log_of(index)) == [name]
+    (workspace.table / "ab").mkdir()
+    (workspace.table / name).write_bytes(b"vector")
+    assert missing_files(log_of(index)) == []
+    (workspace.table / next(iter(log_of(index).table.file_uris()))).unlink()
+    assert len(missing_files(log_of(index))) == 1
 
 
 # -- when it is due ------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _ELSEWHERE = re.compile(r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DELETED_AT_ONCE = 8
+_LOOKED_FOR_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,22 @@ def garbage(log: Log, removed_before: datetime, unnamed_before: datetime) -> Ite
             checksum = stored.get(_checksum(path))
             if checksum is not None:
                 yield checksum
+
+
+def missing_files(log: Log) -> list[str]:
+    """Files of the log's own version that are stored no longer, deletion vectors too.
+
+    Only if there are none can that version be read or put back: RESTORE itself looks for data
+    files and not for vectors. FileNotFoundError if the log of that time is gone.
+    """
+
+    def is_missing(path: str) -> bool:
+        return bool(log.storage.get_file_info(path).type != pafs.FileType.File)
+
+    in_use = sorted(named_files(log).in_use)
+    with ThreadPoolExecutor(_LOOKED_FOR_AT_ONCE) as pool:
+        gone = list(pool.map(is_missing, in_use))
+    return [path for path, missing in zip(in_use, gone, strict=True) if missing]
 
 
 def delete(storage: pafs.FileSystem, files: Iterable[StoredFile]) -> None:
