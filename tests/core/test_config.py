@@ -199,6 +199,21 @@ def test_an_index_written_out_and_read_again_is_the_same(project: Path, text: st
     assert index == pickle.loads(pickle.dumps(index))
 
 
+def test_format_and_options_have_one_spelling(project: Path) -> None:
+    """Spark takes them in any case: ours and the user's must not stand side by side."""
+    text = GOOD.replace("  path:", "  format: CSV\n  options: {HEADER: false}\n  path:")
+    source = load(project, text).source
+    assert (source.format, source.options) == ("csv", {"header": "false"})
+
+
+def test_a_lifetime_stays_as_written_and_runs_as_checked(project: Path) -> None:
+    """The fingerprint of a table that is there holds it as written."""
+    index = load(project, GOOD.replace("expires_at: landed_at", "lifetime: interval 1  day -- so"))
+    assert index.lifetime == "interval 1  day -- so"
+    assert index.layout_fingerprint["lifetime"] == "interval 1  day -- so"
+    assert index.lifetime_sql == "INTERVAL '1' DAY"
+
+
 def test_an_index_derives_its_period_timeline_and_scheme(project: Path) -> None:
     index = load(project, GOOD)
 
@@ -342,6 +357,12 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "expires_at: landed_at\nlifetime: interval 1 hour\n",
             "8: lifetime: both expires_at and lifetime are written; keep one of the two",
         ),
+        (
+            "expires_at: landed_at",
+            "lifetime: reflect('java.lang.System', 'exit', 1)",
+            "7: lifetime: the function 'reflect' is not allowed in a lifetime; allowed are "
+            "intervals, columns, numbers, text, + - * / % div, comparisons,",
+        ),
         # fields
         (
             "update_every:",
@@ -377,7 +398,51 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
         (
             "  path:",
             "  format: my format\n  path:",
-            "3: source.format: 'my format' is not a format; write a name that Spark reads",
+            "3: source.format: 'my format' is not a format of files that an index reads; allowed "
+            "are parquet, csv, json, delta, orc, avro, xml",
+        ),
+        ("  path:", "  format: jdbc\n  path:", "3: source.format: 'jdbc' is not a format of files"),
+        (
+            "  path:",
+            "  format: org.apache.spark.sql.jdbc.JdbcRelationProvider\n  path:",
+            "3: source.format: 'org.apache.spark.sql.jdbc.JdbcRelationProvider' is not a",
+        ),
+        ("  path:", "  format: binaryFile\n  path:", "3: source.format: 'binaryFile' is not a"),
+        ("  path:", "  format: parquets\n  path:", "did you mean 'parquet'?"),
+        (
+            "  path:",
+            "  options: {path: /etc}\n  path:",
+            "3: source.options.path: not an option for parquet; allowed are datetimeRebaseMode, ",
+        ),
+        (
+            "  path:",
+            "  options:\n    fs.s3a.endpoint: http://elsewhere\n  path:",
+            "4: source.options.fs.s3a.endpoint: not an option for parquet",
+        ),
+        (
+            "  path:",
+            "  format: csv\n  options: {columnNameOfCorruptRecord: key}\n  path:",
+            "4: source.options.columnNameOfCorruptRecord: not an option for csv",
+        ),
+        (
+            "  path:",
+            "  format: avro\n  options: {avroSchemaUrl: 'file:/etc/passwd'}\n  path:",
+            "4: source.options.avroSchemaUrl: not an option for avro",
+        ),
+        (
+            "  path:",
+            "  format: xml\n  options: {rowValidationXSDPath: /etc/passwd}\n  path:",
+            "4: source.options.rowValidationXSDPath: not an option for xml",
+        ),
+        (
+            "  path:",
+            "  format: csv\n  options: {headers: true}\n  path:",
+            "unescapedQuoteHandling; did you mean 'header'?",
+        ),
+        (
+            "  path:",
+            "  format: csv\n  options: {header: true, HEADER: false}\n  path:",
+            "4: source.options.HEADER: the same option as header; keep one of the two",
         ),
         (
             "  path:",

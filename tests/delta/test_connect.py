@@ -259,11 +259,11 @@ def test_text_sources_stragglers_and_unreadable_arrivals(
 @pytest.mark.slow
 def test_mistakes_are_told_as_ever(client: Client, workspace: Workspace) -> None:
     workspace.add(rows_of_every_slot())
-    workspace.describe(expires_at=None, lifetime="12 parsecs")
+    workspace.describe(expires_at=None, lifetime="id + 12")
     process = client.start("update", "--slots", 1)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 2, err
     told = json.loads(err.splitlines()[-1])
     assert told["retry_can_help"] is False
-    assert "lifetime '12 parsecs' cannot be added to inserted_at" in told["error"]
+    assert "lifetime 'id + 12' cannot be added to inserted_at" in told["error"]
     assert not workspace.table.exists()

@@ -94,10 +94,9 @@ def _can_skip(index: Index, arrived: DataType) -> bool:
 
 def _with_expiry(frame: DataFrame, index: Index) -> DataFrame:
     try:
-        dated = frame.selectExpr(
-            "*",
-            f"CAST({quoted(index.inserted_at)} + ({index.lifetime}) AS timestamp) AS {EXPIRES_AT}",
-        )
+        # Not the text of the YAML: what was checked is what runs.
+        expires = f"{quoted(index.inserted_at)} + ({index.lifetime_sql})"
+        dated = frame.selectExpr("*", f"CAST({expires} AS timestamp) AS {EXPIRES_AT}")
         _ = dated.schema  # over Connect a mistake shows only then
         return dated
     except PySparkException as error:

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from tidetable.core import slot
 from tidetable.core.config import path_pattern
+from tidetable.core.config.lifetime import lifetime_sql
 from tidetable.core.config.mistakes import Misfits, shown
 from tidetable.core.config.quantities import (
     Duration,
@@ -130,7 +131,7 @@ class Index:
     """The column with the time at which a row dies; either this or lifetime."""
 
     lifetime: Annotated[Text | None, Field(validate_default=True)] = None
-    """How long a row lives, as a Spark SQL interval expression; either this or expires_at."""
+    """How long a row lives: an SQL expression of intervals and columns; or write expires_at."""
 
     update_every: PositiveDuration
     """The time from one update to the next, such as 30m"""
@@ -173,6 +174,11 @@ class Index:
     @property
     def timeline(self) -> Timeline:
         return Timeline(self.start, self.update_every)
+
+    @property
+    def lifetime_sql(self) -> str | None:
+        """The lifetime as Spark is to run it: written anew from what was checked."""
+        return None if self.lifetime is None else lifetime_sql(self.lifetime)
 
     def build_scheme(self) -> Scheme:
         """UserError while it is the advisor's to choose: see `delta.table.resolved`."""
@@ -221,6 +227,8 @@ class Index:
             raise ValueError("neither expires_at nor lifetime is written; write one of the two")
         if expires_at is not None and lifetime is not None:
             raise ValueError("both expires_at and lifetime are written; keep one of the two")
+        if lifetime is not None:
+            lifetime_sql(lifetime)
         return lifetime
 
     @field_validator("longest_lifetime")

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from tidetable.core.config import path_pattern
-from tidetable.core.config.mistakes import shown, suggestion
+from tidetable.core.config.formats import (
+    FORMATS,
+    as_spark_spells,
+    checked_format,
+    option_mistakes,
+)
+from tidetable.core.config.mistakes import Misfits, shown, suggestion
 from tidetable.core.config.quantities import Duration
 
 CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -35,15 +48,6 @@ def _column(name: str) -> str:
         raise ValueError(
             f"'{name}' is a column that the index adds itself; rename it in the source "
             f"(reserved: {', '.join(RESERVED_COLUMNS)})"
-        )
-    return name
-
-
-def _format(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", name):
-        raise ValueError(
-            f"{shown(name)} is not a format; write a name that Spark reads, "
-            "such as parquet, csv, json, delta"
         )
     return name
 
@@ -104,8 +108,10 @@ class Source:
     path: Annotated[Location, AfterValidator(path_pattern.checked)]
     """Folder or file of the rows; may hold time placeholders in UTC: data/{%Y-%m-%d}/{%H}"""
 
-    format: Annotated[Text, AfterValidator(_format)] = "parquet"
-    """Any format that Spark reads: parquet, csv, json, delta, ..."""
+    format: Annotated[
+        Text, AfterValidator(checked_format), Field(json_schema_extra={"enum": list(FORMATS)})
+    ] = "parquet"
+    """What the files are: parquet, csv, json, delta, orc, avro or xml."""
 
     arrived_at: Column
     """The column with the time at which a row arrived in the source."""
@@ -116,8 +122,9 @@ class Source:
     schema: Text | None = None
     """The columns as Spark DDL, for csv and json: tail_number string, seats int"""
 
-    options: dict[str, Option] = Field(default_factory=dict)
-    """Options of Spark's reader, such as header: true"""
+    # Not pydantic's Field: it would be checked before `format`, on which it depends.
+    options: dict[str, Option] = field(default_factory=dict)
+    """Options of Spark's reader for this format, such as header: true"""
 
     grace: Duration = timedelta(0)
     """How long after a slot's end the source may still be incomplete."""
@@ -127,6 +134,16 @@ class Source:
 
     recount_every: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 12
     """Every n-th update counts the last n slots again to find late rows; 0 is never."""
+
+    @field_validator("options")
+    @classmethod
+    def _of_the_format(cls, options: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        if "format" in info.data:  # else it is a mistake already
+            mistakes = tuple(option_mistakes(list(options), info.data["format"]))
+            if mistakes:
+                raise Misfits(mistakes)
+            return as_spark_spells(options, info.data["format"])
+        return options
 
     @property
     def root(self) -> str:
