@@ -24,8 +24,10 @@ from tidetable.delta.reuse import handed_over
 from tidetable.delta.source import CORRUPT, SourceRows, reading
 from tidetable.delta.times import (
     JSON_OPTIONS,
+    arrived_sql,
     as_timestamp_sql,
     in_micros,
+    readable_sql,
     slot_sql,
     timestamp_sql,
 )
@@ -51,13 +53,13 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     def time(name: str) -> str:
         return as_timestamp_sql(name, declared[name], source.timezone)
 
-    arrived = time(source.arrived_at)
     begin = timestamp_sql(index.timeline.begin_of(first))
     end = timestamp_sql(index.timeline.end_of(last))
     if not _can_skip(index, declared[source.arrived_at]):
         column = quoted(source.arrived_at)
         begin, end = handed_over(begin, column), handed_over(end, column)
-    frame = rows.frame.where(f"({arrived} > {begin} AND {arrived} <= {end}) OR {arrived} IS NULL")
+    arrival = declared[source.arrived_at]
+    frame = rows.frame.where(arrived_sql(source.arrived_at, arrival, source.timezone, begin, end))
     times = {source.arrived_at, index.inserted_at, index.expires_at}
     as_read = {field.name: field.dataType for field in frame.schema}
     typed, unreadable = [], []
@@ -93,10 +95,14 @@ def _can_skip(index: Index, arrived: DataType) -> bool:
 
 
 def _with_expiry(frame: DataFrame, index: Index) -> DataFrame:
+    """The rows with the time at which each dies; null where the lifetime, or the sum, has none."""
     try:
-        # Not the text of the YAML: what was checked is what runs.
-        expires = f"{quoted(index.inserted_at)} + ({index.lifetime_sql})"
-        dated = frame.selectExpr("*", f"CAST({expires} AS timestamp) AS {EXPIRES_AT}")
+        # Not the text of the YAML: what was checked is what runs. `try_add` gives null for
+        # whatever goes wrong in either of the two.
+        sum_ = f"try_add({quoted(index.inserted_at)}, ({index.lifetime_sql}))"
+        users = [quoted(name) for name in frame.columns]
+        dated = frame.selectExpr("*", f"CAST({sum_} AS timestamp) AS {EXPIRES_AT}")
+        dated = dated.selectExpr(*users, f"{readable_sql(EXPIRES_AT)} AS {EXPIRES_AT}")
         _ = dated.schema  # over Connect a mistake shows only then
         return dated
     except PySparkException as error:
@@ -120,19 +126,20 @@ def _judged(frame: DataFrame, index: Index) -> DataFrame:
     is_text = isinstance(frame.schema[index.key].dataType, StringType)
     no_key = f"{key} IS NULL" + (f" OR {key} = ''" if is_text else "")
     lives = f"unix_micros({expires}) - unix_micros({arrived})"
-    reasons = {
-        f"{arrived} IS NULL": NO_ARRIVAL,
-        f"{REASON} IS NOT NULL": None,
-        no_key: "no key",
-        f"{inserted} IS NULL": "no readable insertion time",
-        f"{expires} IS NULL": "no readable expiration time",
-        f"{expires} < {inserted}": "expires before it was inserted",
-        f"{inserted} > {arrived}": "inserted after it arrived",
-        f"{lives} > {in_micros(index.longest_lifetime)}L": "outlives the longest lifetime",
-    }
+    # Pairs, not a mapping: the same column may serve as two of the times.
+    reasons: list[tuple[str, str | None]] = [
+        (f"{arrived} IS NULL", NO_ARRIVAL),
+        (f"{REASON} IS NOT NULL", None),
+        (no_key, "no key"),
+        (f"{inserted} IS NULL", "no readable insertion time"),
+        (f"{expires} IS NULL", "no readable expiration time"),
+        (f"{expires} < {inserted}", "expires before it was inserted"),
+        (f"{inserted} > {arrived}", "inserted after it arrived"),
+        (f"{lives} > {in_micros(index.longest_lifetime)}L", "outlives the longest lifetime"),
+    ]
     cases = " ".join(
         f"WHEN {test} THEN {REASON if reason is None else sql_text(reason)}"
-        for test, reason in reasons.items()
+        for test, reason in reasons
     )
     users = [quoted(name) for name in frame.columns if name not in (REASON, RAW)]
     judged = frame.selectExpr(
