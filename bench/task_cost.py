@@ -26,7 +26,7 @@ from bench.machine import here, in_words
 from tidetable.delta.archive import make_archive
 from tidetable.delta.jvm import archived, find_java, spark_home
 from tidetable.delta.session import submit_conf
-from tidetable.pipeline.embedded import spark_connect
+from tidetable.pipeline.embedded import new_token, spark_connect
 from tidetable.pipeline.services import Services, free_port
 
 RESULTS = ROOT / "bench" / "results" / "task_cost.md"
@@ -52,10 +52,10 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="tidetable-task-cost-"))
     try:
         with Services(folder / "logs") as services:
-            port = free_port()
-            services.start(spark_connect(ROOT, port))
+            port, token = free_port(), new_token()
+            services.start(spark_connect(ROOT, port, token))
             services.wait_ready()
-            seconds = measured(folder, f"sc://127.0.0.1:{port}")
+            seconds = measured(folder, f"sc://127.0.0.1:{port}/;token={token}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     RESULTS.write_text(page(seconds, here()))

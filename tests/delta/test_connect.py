@@ -30,6 +30,7 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.calibrate import calibration_path
 from tidetable.delta.log import open_log
 from tidetable.delta.session import (
+    _sendable,
     connect_server_command,
     connect_server_environment,
     connect_session,
@@ -62,6 +63,27 @@ def test_a_token_is_not_told() -> None:
     with pytest.raises(TransientError) as told:
         connect_session(f"sc://127.0.0.1:{free_port()}/;token=secret")
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("sc://127.0.0.1:1", "sc://127.0.0.1:1"),
+        ("sc://127.0.0.1:1/;token=a", "sc://127.0.0.1:1/;authorization=Bearer%20a"),
+        ("sc://[::1]:1/;user_id=b;token=a", "sc://[::1]:1/;user_id=b;authorization=Bearer%20a"),
+        ("sc://spark:1/;token=a", "sc://spark:1/;token=a"),
+        (
+            "sc://spark:1/;token=a;use_ssl=False",
+            "sc://spark:1/;use_ssl=False;authorization=Bearer%20a",
+        ),
+        ("sc://127.0.0.1:1/;token=a;use_ssl=true", "sc://127.0.0.1:1/;token=a;use_ssl=true"),
+        ("sc://localhost.example:1/;token=a", "sc://localhost.example:1/;token=a"),
+    ],
+)
+def test_a_token_goes_without_tls_only_on_this_machine_or_where_the_url_says_so(
+    url: str, sent: str
+) -> None:
+    assert _sendable(url) == sent
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:15002", "local[2]", "sc://", "http://127.0.0.1"])

@@ -18,7 +18,7 @@ from tests.steady import LAST, rows_of_every_slot
 from tests.workspace import at
 from tidetable.core.config import Index, load_index
 from tidetable.pipeline.airflow_api import AirflowApi
-from tidetable.pipeline.embedded import connections, spark_connect
+from tidetable.pipeline.embedded import connections, new_token, spark_connect
 from tidetable.pipeline.home import Airflow
 from tidetable.pipeline.services import Services, free_port
 
@@ -100,24 +100,23 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     )
     described.rename(described.with_name("mended.yaml"))
     project.describe(end=at(LAST).isoformat(), **common)
-    connect_port = free_port()
+    connect_port, token = free_port(), new_token()
     airflow = Airflow(
         home=folder / ".airflow",
         project=folder,
         port=free_port(),
-        connections=connections(connect_port),
-        login=True,
+        connections=connections(connect_port, token),
         more={
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
         },
     )
     with Services(folder / "services") as services:
-        services.start(spark_connect(folder, connect_port))
+        services.start(spark_connect(folder, connect_port, token))
         migration = airflow.migration()
         assert migration is not None
         services.run(migration)
         for service in airflow.services():
             services.start(service)
         services.wait_ready(*(one.name for one in airflow.services()), "spark-connect")
-        yield Running(project, airflow, AirflowApi(airflow.url, password=airflow.password()))
+        yield Running(project, airflow, AirflowApi(airflow.url, airflow.password()))

@@ -64,7 +64,6 @@ def airflow(
         project=project.folder,
         port=free_port(8080),
         connections={},
-        login=True,
         more={"AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True"},
     )
     with Services(made.home / "services") as services:

@@ -47,16 +47,16 @@ def airflow_database() -> None:
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Spark Connect server, and Airflow's connection to it; its address."""
-    from tidetable.pipeline.embedded import connections, spark_connect
+    from tidetable.pipeline.embedded import connections, new_token, spark_connect
     from tidetable.pipeline.services import Services, free_port
 
-    port = free_port()
-    known = connections(port)["spark_connect_default"]
+    port, token = free_port(), new_token()
+    known = connections(port, token)["spark_connect_default"]
     with (
         Services(tmp_path_factory.mktemp("services")) as services,
         pytest.MonkeyPatch.context() as environment,
     ):
         environment.setenv("AIRFLOW_CONN_SPARK_CONNECT_DEFAULT", json.dumps(known))
-        services.start(spark_connect(ROOT, port))
+        services.start(spark_connect(ROOT, port, token))
         services.wait_ready("spark-connect")
         yield f"sc://127.0.0.1:{port}"

@@ -17,7 +17,7 @@ from tidetable.pipeline.running import Options, options_of
 
 @pytest.fixture
 def airflow(tmp_path: Path) -> Airflow:
-    return Airflow(tmp_path / "home", tmp_path, 8080, connections(15002))
+    return Airflow(tmp_path / "home", tmp_path, 8080, connections(15002, "a token"))
 
 
 def test_nothing_of_another_airflow_gets_in(
@@ -53,7 +53,8 @@ def test_no_proxy_stands_between_us(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_it_listens_on_this_machine_only(airflow: Airflow) -> None:
     found = airflow.environment()
     assert found["AIRFLOW__API__HOST"] == "127.0.0.1"
-    assert found["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
+    assert found["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
+    assert found["TIDETABLE_ALLOWED_HOSTS"] == "127.0.0.1,localhost,::1"
 
 
 def test_secrets_are_made_once_and_for_us_alone(airflow: Airflow) -> None:
@@ -67,7 +68,7 @@ def test_secrets_are_made_once_and_for_us_alone(airflow: Airflow) -> None:
 
 
 def test_a_login_has_a_password(tmp_path: Path) -> None:
-    airflow = Airflow(tmp_path, tmp_path, 8080, {}, login=True)
+    airflow = Airflow(tmp_path, tmp_path, 8080, {})
     found = airflow.environment()
     assert found["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
     file = Path(found["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
@@ -84,6 +85,7 @@ def test_connections_are_those_that_airflow_reads(airflow: Airflow) -> None:
     assert (found.conn_type, found.host) == ("spark", "local[*]")
     found = Connection.from_json(airflow.environment()["AIRFLOW_CONN_SPARK_CONNECT_DEFAULT"])
     assert (found.conn_type, found.host, found.port) == ("spark_connect", "sc://127.0.0.1", 15002)
+    assert found.password == "a token"
 
 
 def test_settings_are_ones_that_airflow_has(airflow: Airflow) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
 ROOT = Path(__file__).resolve().parents[2]
+HOST = "testserver"
+"""As Starlette's client calls the server."""
 
 
 @pytest.fixture(scope="package")
@@ -24,10 +26,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="package")
-def server(project: Project) -> Iterator[FastAPI]:
+def login_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file with the key of the link that logs in once."""
+    return tmp_path_factory.mktemp("login") / "login-key"
+
+
+@pytest.fixture(scope="package")
+def server(project: Project, login_key: Path) -> Iterator[FastAPI]:
     """The application that `airflow api-server` serves, with our plugin found by Airflow itself."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TIDETABLE_HOME", str(project.folder))
+        patched.setenv("TIDETABLE_ALLOWED_HOSTS", HOST)
+        patched.setenv("TIDETABLE_LOGIN_LINK", str(login_key))
         manager = "tests.plugins.people.LimitedAuthManager"
         patched.setenv("AIRFLOW__CORE__AUTH_MANAGER", manager)
         patched.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")

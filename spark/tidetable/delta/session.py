@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LOG = Path(".cache") / "spark.log"
 """What the JVM says, below the project's root; on the screen it would only be noise."""
 
+_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 CONNECT_PORT = 15002
 _PARALLELISM = "spark.default.parallelism"
 
@@ -226,11 +227,21 @@ def connect_session(url: str) -> SparkSession:
 
     Once there is one, this process can have no session of a JVM of its own.
     """
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     _hush()
     _check_it_listens(url)
-    session = _configured(SparkSession.builder.remote(url).getOrCreate())
+    try:
+        session = _configured(SparkSession.builder.remote(_sendable(url)).getOrCreate())
+    except PySparkException as error:
+        if "authentication token" not in str(error):
+            raise
+        raise UserError(
+            f"The Spark Connect server at {_without_token(url)} wants a token, and this was none "
+            "or another one. Write it as the password of Airflow's connection, or into "
+            "SPARK_REMOTE as sc://HOST:PORT/;token=TOKEN."
+        ) from error
     # The server may be anybody's: for a session's own writes this is spark.hadoop.parquet...
     for name in ("parquet.block.size", "parquet.page.size"):
         session.conf.set(name, SETTINGS[f"spark.hadoop.{name}"])
@@ -304,6 +315,22 @@ def _check_it_listens(url: str) -> None:
             f"No Spark Connect server answers at {_without_token(url)}: {error}. Start it, or "
             "write `engine: submit` in the YAML."
         ) from error
+
+
+def _sendable(url: str) -> str:
+    """The address with its token as PySpark sends it.
+
+    PySpark insists on TLS once there is a token, except for the name `localhost`. To this machine,
+    and where `use_ssl=false` says so, the token goes as the header that it becomes anyway.
+    """
+    address, _, rest = url.partition("/;")
+    parameters = dict(part.partition("=")[::2] for part in rest.split(";") if part)
+    host = urlsplit(address.replace("sc://", "tcp://", 1)).hostname
+    tls = parameters.get("use_ssl", str(host not in _THIS_MACHINE)).lower() != "false"
+    if tls or "token" not in parameters:
+        return url
+    parameters["authorization"] = f"Bearer%20{parameters.pop('token')}"
+    return f"{address}/;" + ";".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def _without_token(url: str) -> str:

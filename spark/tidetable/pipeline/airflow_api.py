@@ -45,11 +45,11 @@ class Failure:
 
 
 class AirflowApi:
-    """Reads from an Airflow; logs in if it is given a password."""
+    """Reads from an Airflow, logged in."""
 
-    def __init__(self, url: str, user: str = "admin", password: str | None = None) -> None:
+    def __init__(self, url: str, password: str, user: str = "admin") -> None:
         self._url = url
-        self._login = None if password is None else {"username": user, "password": password}
+        self._login = {"username": user, "password": password}
         self._token: str | None = None
         self._token_until = 0.0
 
@@ -123,16 +123,17 @@ class AirflowApi:
 
     def token(self) -> str:
         if self._token is None or time.monotonic() > self._token_until:
-            request = urllib.request.Request(f"{self._url}/auth/token")
-            if self._login is not None:
-                request.data = json.dumps(self._login).encode()
-                request.add_header("Content-Type", "application/json")
+            request = urllib.request.Request(
+                f"{self._url}/auth/token",
+                json.dumps(self._login).encode(),
+                {"Content-Type": "application/json"},
+            )
             try:
                 with _open(request, timeout=_TIMEOUT_S) as got:
                     self._token = str(json.load(got)["access_token"])
             except (OSError, ValueError, KeyError) as error:
                 raise AirflowUnreachable(
-                    f"Airflow at {self._url} lets us not in: {error}"
+                    f"Airflow at {self._url} does not let us in: {error}"
                 ) from error
             self._token_until = time.monotonic() + _TOKEN_LASTS_S
         return self._token

@@ -94,7 +94,6 @@ def cluster(options: Options) -> Pipeline:
         project=project,
         port=chosen_port(options),
         database=postgres.url,
-        login=True,
         # An application waits for the cores of the worker, and two would wait for each other.
         parallel=2,
         connections={
@@ -113,7 +112,6 @@ def cluster(options: Options) -> Pipeline:
         before_airflow=["postgres"],
         prepare=postgres.make_database,
         hints=[
-            ("log in as", f"admin, password {airflow.password()}"),
             ("Spark", f"http://{ADDRESS}:{spark.page} (master {spark.master})"),
         ],
     )

@@ -7,6 +7,7 @@ when every index that has an `end` stands there. What was done stays: a later st
 
 from __future__ import annotations
 
+import secrets
 import sys
 from pathlib import Path
 
@@ -21,24 +22,33 @@ HOME = Path(".airflow")
 PORT = 8080
 
 
-def connections(connect_port: int) -> dict[str, dict[str, object]]:
-    """To Spark on this machine, for both engines."""
+def connections(connect_port: int, token: str) -> dict[str, dict[str, object]]:
+    """To Spark on this machine, for both engines; the token is that of the Connect server."""
     return {
         "spark_default": {
             "conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"},
         },
         "spark_connect_default": {
             "conn_type": "spark_connect", "host": f"sc://{ADDRESS}", "port": connect_port,
+            "password": token,
         },
     }  # fmt: skip
 
 
-def spark_connect(project: Path, port: int) -> Service:
-    """One JVM for all updates: starting one for each would take most of their time."""
+def spark_connect(project: Path, port: int, token: str) -> Service:
+    """One JVM for all updates: starting one for each would take most of their time.
+
+    A client can run anything in it, as us: it lets nobody in without the token, which is in its
+    environment and not in its command line, where everybody on this machine could read it.
+    """
     return Service(
         "spark-connect",
         connect_server_command(project, port),
-        {**own_environment(project), **connect_server_environment()},
+        {
+            **own_environment(project),
+            **connect_server_environment(),
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+        },
         cwd=project,
         ready=lambda: listens(port),
         stage=1,
@@ -49,22 +59,23 @@ def spark_connect(project: Path, port: int) -> Service:
 def embedded(options: Options) -> Pipeline:
     """What `make run` runs."""
     project = project_root()
-    connect_port = free_port(15002)
+    connect_port, token = free_port(15002), new_token()
     airflow = Airflow(
         home=project / HOME,
         project=project,
         port=chosen_port(options),
-        connections=connections(connect_port),
+        connections=connections(connect_port, token),
     )
     return Pipeline(
         name="run",
         airflow=airflow,
-        first=[spark_connect(project, connect_port)],
-        warning=(
-            "Nobody has to log in, so it listens on 127.0.0.1 only: everybody on this machine "
-            "may use it."
-        ),
+        first=[spark_connect(project, connect_port, token)],
     )
+
+
+def new_token() -> str:
+    """For a Connect server; made at each start, kept nowhere."""
+    return secrets.token_urlsafe(32)
 
 
 def chosen_port(options: Options) -> int:

@@ -46,9 +46,6 @@ class Airflow:
     database: str | None = None
     """A URL of SQLAlchemy; None for SQLite in `home`."""
 
-    login: bool = False
-    """Whether people have to log in. Without, everybody on this machine is an administrator."""
-
     dags: Path = REPOSITORY / "dags"
     plugins: Path = REPOSITORY / "plugins"
     parallel: int = 3
@@ -78,11 +75,24 @@ class Airflow:
         write_private(self.passwords, json.dumps(made))
         return made[user]
 
+    def login_link(self) -> str:
+        """A new link that logs in once; an older one no longer works.
+
+        The key is in a file that the route of the plugin (plugins/tidetable_page/login_link.py)
+        takes away with the first request that has it.
+        """
+        key = secrets.token_urlsafe(32)
+        write_private(self._login_key, key)
+        return f"{self.url}/tidetable-login/?key={key}"
+
+    @property
+    def _login_key(self) -> Path:
+        return self.home / "login-key"
+
     def environment(self) -> dict[str, str]:
         """All that the programs of this Airflow, and its tasks, get to see."""
         self.home.mkdir(parents=True, exist_ok=True)
-        if self.login:
-            self.password()
+        self.password()
         settings = {
             "CORE__DAGS_FOLDER": str(self.dags),
             "CORE__PLUGINS_FOLDER": str(self.plugins),
@@ -92,7 +102,7 @@ class Airflow:
             "CORE__PARALLELISM": str(self.parallel),
             # Tasks are forked from a process that has Airflow loaded already.
             "CORE__MP_START_METHOD": "fork",
-            "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(not self.login),
+            "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.passwords),
             "API__HOST": ADDRESS,
@@ -114,6 +124,8 @@ class Airflow:
         return {
             **own_environment(self.project),
             "AIRFLOW_HOME": str(self.home),
+            "TIDETABLE_ALLOWED_HOSTS": f"{ADDRESS},localhost,::1",
+            "TIDETABLE_LOGIN_LINK": str(self._login_key),
             **{f"AIRFLOW__{name}": value for name, value in settings.items()},
             **{
                 f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection)

@@ -71,8 +71,6 @@ class Pipeline:
     hints: Sequence[tuple[str, str]] = ()
     """More places to look: what it is, and where."""
 
-    warning: str = ""
-
 
 @dataclass
 class Show:
@@ -147,7 +145,7 @@ def _run(
 
     with Services(folder, told=told) as services:
         _start(pipeline, show, services)
-        api = AirflowApi(airflow.url, password=airflow.password() if airflow.login else None)
+        api = AirflowApi(airflow.url, airflow.password())
         _tell_where(pipeline, show, folder)
         watcher = Watcher(show, services, api, airflow.project, waiting)
         watcher.watch(options)
@@ -199,8 +197,7 @@ def _tell_where(pipeline: Pipeline, show: Show, folder: Path) -> None:
     airflow = pipeline.airflow
     show.say("")
     lines = [
-        ("pictures of the indexes", f"{airflow.url}/tidetable/"),
-        ("Airflow", airflow.url),
+        *_ways_in(airflow, show),
         *pipeline.hints,
         ("quality reports", f"{reports_home(airflow.project)}/NAME/site/index.html"),
         ("logs", f"{folder} (programs), {airflow.logs} (tasks)"),
@@ -208,9 +205,19 @@ def _tell_where(pipeline: Pipeline, show: Show, folder: Path) -> None:
     width = max(len(what) for what, _ in lines)
     for what, where in lines:
         show.say(f"  [dim]{what:<{width}}[/]  {where}")
-    if pipeline.warning:
-        show.say(f"  [yellow]{pipeline.warning}[/]")
     show.say("")
+
+
+def _ways_in(airflow: Airflow, show: Show) -> list[tuple[str, str]]:
+    """Secrets only for somebody who looks: what is not a terminal may be a log that others read."""
+    places = [("pictures of the indexes", f"{airflow.url}/tidetable/"), ("Airflow", airflow.url)]
+    if not show.console.is_terminal:
+        return [*places, ("log in as", f"admin, password in {airflow.passwords}")]
+    return [
+        ("open this, it logs you in (once)", airflow.login_link()),
+        *places,
+        ("log in as", f"admin, password {airflow.password()}"),
+    ]
 
 
 # -- while it runs ---------------------------------------------------------------------------------
