@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -230,6 +231,29 @@ def test_everything_that_keeps_state_has_a_volume() -> None:
         assert SERVICES[name]["volumes"], name
     for name in ("scheduler", "spark-worker", "spark-connect", "api-server"):
         assert "tables:/opt/tidetable/.tidetable" in SERVICES[name]["volumes"], name
+
+
+def test_only_what_has_a_login_is_published() -> None:
+    """Spark's own pages have none, and who reaches its master runs anything."""
+    assert [name for name, about in SERVICES.items() if about.get("ports")] == ["api-server"]
+
+
+def test_spark_connect_wants_the_token_that_airflow_has() -> None:
+    wanted = SERVICES["spark-connect"]["environment"]["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
+    known = SERVICES["scheduler"]["environment"]["AIRFLOW_CONN_SPARK_CONNECT_DEFAULT"]
+    connection = json.loads(known)
+    assert connection["password"] == wanted == "${SPARK_CONNECT_TOKEN:?run make env}"
+    # In the network of the containers: PySpark would insist on TLS otherwise.
+    assert connection["extra"] == {"use_ssl": False}
+
+
+def test_airflow_answers_to_its_own_names_only() -> None:
+    environment = SERVICES["api-server"]["environment"]
+    names = environment["TIDETABLE_ALLOWED_HOSTS"].split(",")
+    assert set(names) == {"localhost", "127.0.0.1", "api-server"}
+    tasks = urlsplit(environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"]).hostname
+    assert tasks in names
+    assert urlsplit(module("docker/healthy.py").HEALTH).hostname in names
 
 
 def test_only_this_machine_gets_in_unless_told_otherwise() -> None:

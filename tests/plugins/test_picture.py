@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.plugins.pages import Project, quality_summary
-from tests.workspace import EVERY, START, at, row
+from tests.workspace import EVERY, SCHEMA, START, at, row
 from tidetable.core.cell import LOG, Cell, CellState
 from tidetable.pipeline import picture as pictures
 from tidetable.pipeline.catalog import read_catalog
 from tidetable.pipeline.picture import picture
-from tidetable.pipeline.probing import ROWS_MAX, probe
+from tidetable.pipeline.probing import BYTES_MAX, ROWS_MAX, TEXT_MAX, probe
 from tidetable.pipeline.standing import Health, Standing, entries, stand
 
 NOW = at(0) + EVERY / 2
@@ -246,3 +248,24 @@ def test_a_key_with_very_many_rows_is_cut_and_says_so(own: Project) -> None:
     hot, warm = probe(index, "hot"), probe(index, "warm")
     assert (len(hot["rows"]), hot["cut"]) == (ROWS_MAX, True)
     assert (len(warm["rows"]), warm["cut"]) == (ROWS_MAX, False)
+    assert (hot["cut_because"], warm["cut_because"]) == (f"more than {ROWS_MAX} rows", None)
+
+
+def test_an_answer_has_a_size_however_large_the_rows_are(own: Project) -> None:
+    """Few rows of many megabytes, and many rows of a few kilobytes."""
+    schema = SCHEMA.append(pa.field("note", pa.string())).append(pa.field("raw", pa.binary()))
+    huge = [row(n, 0, 2, "huge") | {"note": "ä" * 3_000_000, "raw": b"x" * 10**6} for n in (1, 2)]
+    many = [
+        row(9 + n, 0, 2, "many") | {"note": "y" * TEXT_MAX, "raw": b"z" * 4000} for n in range(150)
+    ]
+    index = own.make("wide", [*huge, *many], schema)
+    found = probe(index, "huge")
+    assert (len(found["rows"]), found["cut"]) == (2, False)
+    shown = dict(zip((one["name"] for one in found["columns"]), found["rows"][0], strict=True))
+    assert shown["note"] == "ä" * TEXT_MAX + "… (3,000,000 characters)"
+    assert shown["raw"] == "78" * (TEXT_MAX // 2) + "… (1,000,000 bytes)"
+    found = probe(index, "many")
+    assert 0 < len(found["rows"]) < 150
+    assert found["cut_because"] == f"more than {BYTES_MAX:,} bytes"
+    for key in ("huge", "many"):
+        assert len(json.dumps(probe(index, key))) < 1.1 * BYTES_MAX

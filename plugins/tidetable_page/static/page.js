@@ -406,6 +406,7 @@ function probed(found, ms) {
   const shown = (value) => (value === null ? html("span", { class: "muted" }, "null") : String(value));
   return [
     head,
+    found.cut && html("p", { class: "muted" }, `These are not all: there are ${found.cut_because}. The command tidetable probe shows the rest.`),
     html(
       "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows found" },
       html(
@@ -414,7 +415,7 @@ function probed(found, ms) {
         html("tbody", null, found.rows.map((row) => html("tr", null, row.map((value, at) => html("td", { class: found.columns[at].numeric ? "number" : null }, shown(value)))))),
       ),
     ),
-  ];
+  ].filter(Boolean);
 }
 
 // -- links, keys, time -----------------------------------------------------------------------------

@@ -17,6 +17,12 @@ from tidetable.delta.read import View, batches, rows, view
 from tidetable.delta.restriction import Restriction
 
 ROWS_MAX = 200
+BYTES_MAX = 1_000_000
+"""Of the rows of an answer; the one that goes beyond is left out, and all after it."""
+
+TEXT_MAX = 5_000
+"""Characters of a value that are shown."""
+
 _KEY_TEXT_MAX = 1000
 _EXACT_IN_JAVASCRIPT = 2**53
 
@@ -35,7 +41,7 @@ def probe(index: Index, key: str, alive_at: datetime | None = None) -> dict[str,
             "rows that were alive then may be gone. Ask for that time or a later one."
         )
     found, cut = _some_rows(seen, Restriction(keys=(key,), alive_at=alive_at))
-    found.sort(key=lambda row: row[EXPIRATION_SLOT])
+    found.sort(key=lambda row: row[0])
     return {
         "key": key,
         "slot": seen.slot,
@@ -44,20 +50,32 @@ def probe(index: Index, key: str, alive_at: datetime | None = None) -> dict[str,
             {"name": field.name, "numeric": _is_number(field.type)}
             for field in (seen.schema.field(name) for name in seen.columns)
         ],
-        "rows": [[_shown(row[name]) for name in seen.columns] for row in found],
-        "cut": cut,
+        "rows": [values for _, values in found],
+        "cut": cut is not None,
+        "cut_because": cut,
         "seconds": round(time.perf_counter() - started, 4),
     }
 
 
-def _some_rows(seen: View, wanted: Restriction) -> tuple[list[dict[str, Any]], bool]:
-    """At most so many rows, and whether there are more; what is not asked for is not read."""
-    found: list[dict[str, Any]] = []
+def _some_rows(seen: View, wanted: Restriction) -> tuple[list[tuple[int, list[Any]]], str | None]:
+    """Rows as they are shown, each with the slot in which it dies; and why they are not all.
+
+    What is not asked for is not read, and never more than a row is turned into Python at once: one
+    may be as large as all others together.
+    """
+    found: list[tuple[int, list[Any]]] = []
+    left = BYTES_MAX
     for batch in batches(seen, wanted):
-        found += rows(batch.slice(0, ROWS_MAX + 1 - len(found)))
-        if len(found) > ROWS_MAX:
-            return found[:ROWS_MAX], True
-    return found, False
+        for number in range(batch.num_rows):
+            if len(found) == ROWS_MAX:
+                return found, f"more than {ROWS_MAX} rows"
+            (row,) = rows(batch.slice(number, 1))
+            values = [_shown(row[name]) for name in seen.columns]
+            left -= len(json.dumps(values, ensure_ascii=False).encode(errors="replace"))
+            if left < 0 and found:
+                return found, f"more than {BYTES_MAX:,} bytes"
+            found.append((row[EXPIRATION_SLOT], values))
+    return found, None
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -67,10 +85,12 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON has it and JavaScript keeps it."""
+    """A value as JSON has it and JavaScript keeps it; the beginning of a long one."""
     match value:
-        case None | bool() | str():
+        case None | bool():
             return value
+        case str():
+            return _beginning(value, len(value), "characters")
         case int():
             return value if abs(value) < _EXACT_IN_JAVASCRIPT else str(value)
         case float():
@@ -78,7 +98,12 @@ def _shown(value: Any) -> Any:
         case datetime():
             return format_time(value)
         case bytes():
-            return value.hex()
+            return _beginning(value[:TEXT_MAX].hex(), len(value), "bytes")
         case dict() | list():
-            return json.dumps(value, default=str, ensure_ascii=False)
+            text = json.dumps(value, default=str, ensure_ascii=False)
+            return _beginning(text, len(text), "characters")
     return str(value)
+
+
+def _beginning(text: str, size: int, unit: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}… ({size:,} {unit})"
