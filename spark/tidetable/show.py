@@ -228,6 +228,7 @@ def purged(found: Purge, *, deleted: bool) -> RenderableType:
     if found.files > len(found.paths):
         lines.append(f"  and {found.files - len(found.paths):,} more")
     lines.append(found.retention)
+    lines += [f"Left alone: {path}, a Delta table of its own" for path in found.skipped]
     if found.files and not deleted:
         lines.append("Nothing was deleted; --yes deletes them.")
     return Group(*map(Text, lines))

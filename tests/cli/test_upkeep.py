@@ -65,7 +65,7 @@ def test_purge_shows_and_deletes_only_when_told(workspace: Workspace, index: Ind
 def test_purge_for_programs(workspace: Workspace, index: Index) -> None:
     (shown,) = tidetable("purge", workspace.yaml, "--json").objects
     (gone,) = tidetable("purge", workspace.yaml, "--yes", "--json").objects
-    assert list(shown) == ["files", "bytes", "paths", "retention", "deleted"]
+    assert list(shown) == ["files", "bytes", "paths", "retention", "skipped", "deleted"]
     assert (shown.pop("deleted"), gone.pop("deleted")) == (False, True)
     assert shown == gone
     assert shown["files"] == len(shown["paths"]) == 2

@@ -16,10 +16,12 @@ from tests.workspace import Workspace, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
 from tidetable.delta import maintain as module
-from tidetable.delta.garbage import last_checkpoint, missing_files, named_files, stored_files
+from tidetable.delta.garbage import garbage, last_checkpoint, missing_files, named_files
 from tidetable.delta.log import open_log
 from tidetable.delta.maintain import due, maintain, purge, purgeable
 from tidetable.delta.place import quarantine_path, updates_path
+from tidetable.delta.steps import Step, watched
+from tidetable.delta.stored import stored, stored_files
 from tidetable.delta.table import DamagedTable, IndexTable
 from tidetable.delta.updates import Updates
 
@@ -120,30 +122,24 @@ def test_what_a_restore_has_put_back_stays(workspace: Workspace, index: Index) -
     assert not {*named.live} & {file.path for file in garbage_of(index)}
 
 
-def test_a_restore_while_it_looks_is_seen(
-    workspace: Workspace, index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = module._garbage
-
-    def slowly(*arguments: Any) -> Any:
-        files = list(found(*arguments))
+def test_a_restore_while_it_looks_is_seen(workspace: Workspace, index: Index) -> None:
+    def restore(step: Step) -> None:
+        if step is not Step.GARBAGE_FOUND or log_of(index).version > 1:
+            return
         note = next(note for _, note in log_of(index).notes() if note.slot == 0)
         text = note.as_restored("meanwhile").dumps()
         DeltaTable(str(workspace.table)).restore(
             0, commit_properties=CommitProperties(custom_metadata={"userMetadata": text})
         )
-        monkeypatch.setattr(module, "_garbage", found)
-        return files
 
-    monkeypatch.setattr(module, "_garbage", slowly)
-    purge(index, after(hours=4))
+    with watched(restore):
+        purge(index, after(hours=4))
     assert workspace.ids() == [1, 2]
 
 
 def garbage_of(index: Index) -> list[Any]:
-    from tidetable.delta.garbage import garbage
-
-    return list(garbage(log_of(index), after(days=9), after(days=9)))
+    log = log_of(index)
+    return list(garbage(log, stored(log), after(days=9), after(days=9)))
 
 
 def test_what_is_not_the_tables_is_left_alone(workspace: Workspace, index: Index) -> None:
@@ -162,7 +158,7 @@ def test_checksums_go_with_their_files(workspace: Workspace, index: Index) -> No
     for name in data_files(workspace):
         path = workspace.table / name
         path.with_name(f".{path.name}.crc").write_bytes(b"crc")
-    orphan = workspace.table / "_g=0" / ".part-gone.parquet.crc"
+    orphan = workspace.table / "_g=0" / "_e=1" / ".part-gone.parquet.crc"
     orphan.write_bytes(b"crc")
     purge(index, after(hours=25))
     left = data_files(workspace)
@@ -181,7 +177,7 @@ def test_the_tables_beside_the_index_are_cleaned_too(workspace: Workspace, index
     assert any(path.startswith("table_updates/") for path in found.paths)
     log = open_log(updates_path(index))
     assert log is not None
-    assert {file.path for file in stored_files(log.storage)} == set(named_files(log).live)
+    assert {file.path for file in stored_files(log)} == set(named_files(log).live)
     assert [one.slot for one in Updates(index).last(9)] == [0, 1, 2, 3]
 
 

@@ -16,10 +16,10 @@ from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
 from tidetable.delta import swap, update
 from tidetable.delta.commit import write_commit
-from tidetable.delta.garbage import stored_files
 from tidetable.delta.log import Log
 from tidetable.delta.maintain import purge
 from tidetable.delta.place import INCOMING
+from tidetable.delta.stored import stored_files
 from tidetable.delta.table import IndexTable, create_table
 from tidetable.delta.update import Updater
 
@@ -132,12 +132,12 @@ def test_one_that_comes_late_leaves_nothing_behind(
     index = updated(spark, workspace, 0)
     state = IndexTable(index).required_state()
     list(Updater(spark, index).catch_up(1))
-    stored = {file.path for file in stored_files(state.log.storage)}
+    stored = {file.path for file in stored_files(state.log)}
     rows = swap.rows_of(spark, state.log, state.log.files)
     for fence in (state.fence, "another"):  # that one is used up, this one is not
         with pytest.raises(swap.NotTheNewest):
             swap.swap(state.log, rows, state.log.files, state.note.as_rebuilt("run"), fence)
-    assert {file.path for file in stored_files(state.log.storage)} == stored
+    assert {file.path for file in stored_files(state.log)} == stored
     assert workspace.ids() == expected(1)
 
 
@@ -146,7 +146,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
 ) -> None:
     index = updated(spark, workspace, 0)
     slot_1 = workspace.add([row(500, 0.5, 4), row(501, 0.5, 4)])
-    stored = {file.path for file in stored_files(log_of(index).storage)}
+    stored = {file.path for file in stored_files(log_of(index))}
 
     def change_and_write(*arguments: Any) -> None:
         fewer = workspace.add([row(500, 0.5, 4)])
@@ -157,7 +157,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
     with pytest.raises(TransientError, match="the source was changed while it was read"):
         list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == expected(0)
-    assert {file.path for file in stored_files(log_of(index).storage)} == stored
+    assert {file.path for file in stored_files(log_of(index))} == stored
 
     monkeypatch.undo()
     list(Updater(spark, index).catch_up(1))

@@ -12,7 +12,6 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -23,24 +22,14 @@ import pyarrow.parquet as pq
 
 from tidetable.core.errors import UserError
 from tidetable.delta.log import Log
-from tidetable.delta.place import INCOMING
+from tidetable.delta.stored import Stored, StoredFile, checked_file, checksum, coming_in
 
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet$")
 _OTHER_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|parquet)$")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _ELSEWHERE = re.compile(r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DELETED_AT_ONCE = 8
 _LOOKED_FOR_AT_ONCE = 16
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A file as the storage lists it."""
-
-    path: str
-    bytes: int
-    written_at: datetime
 
 
 @dataclass
@@ -77,17 +66,24 @@ class Named:
         return {*self.live, *(vector for vector in self.live.values() if vector is not None)}
 
 
-def garbage(log: Log, removed_before: datetime, unnamed_before: datetime) -> Iterator[StoredFile]:
+def garbage(
+    log: Log, found: Stored, removed_before: datetime, unnamed_before: datetime
+) -> Iterator[StoredFile]:
     """Files that may go: removed before the one time, or named by no version and written before
     the other: left by a writer that never got to its commit, or forgotten by the log.
     """
     named = named_files(log)
     in_use = named.in_use
-    stored = {file.path: file for file in stored_files(log.storage)}
-    for path, file in stored.items():
-        of = _checked_file(path)
+    latest = found.last_change()
+    for path, file in found.files.items():
+        of, run = checked_file(path), coming_in(path)
+        if run is not None:
+            # All of it or none: whoever writes the last file still needs the first.
+            if latest[run] < unnamed_before:
+                yield file
+            continue
         if of is not None:
-            if of not in stored and file.written_at < unnamed_before:
+            if of not in found.files and file.written_at < unnamed_before:
                 yield file
             continue
         if path in in_use:
@@ -96,9 +92,8 @@ def garbage(log: Log, removed_before: datetime, unnamed_before: datetime) -> Ite
         limit = unnamed_before if removed_at is None else removed_before
         if (file.written_at if removed_at is None else removed_at) < limit:
             yield file
-            checksum = stored.get(_checksum(path))
-            if checksum is not None:
-                yield checksum
+            if checksum(path) in found.files:
+                yield found.files[checksum(path)]
 
 
 def missing_files(log: Log) -> list[str]:
@@ -115,35 +110,6 @@ def missing_files(log: Log) -> list[str]:
     with ThreadPoolExecutor(_LOOKED_FOR_AT_ONCE) as pool:
         gone = list(pool.map(is_missing, in_use))
     return [path for path, missing in zip(in_use, gone, strict=True) if missing]
-
-
-def delete(storage: pafs.FileSystem, files: Iterable[StoredFile]) -> None:
-    """Deletes the files; one that is gone already does not matter."""
-
-    def delete_one(file: StoredFile) -> None:
-        with suppress(FileNotFoundError):
-            storage.delete_file(file.path)
-
-    with ThreadPoolExecutor(_DELETED_AT_ONCE) as pool:
-        for _ in pool.map(delete_one, files):
-            pass
-
-
-def stored_files(storage: pafs.FileSystem) -> Iterator[StoredFile]:
-    """The files below the table, but for folders that readers pass over (_delta_log and such).
-
-    What a writer was about to bring in is among them: it may never get to its commit.
-    """
-    for found in storage.get_file_info(pafs.FileSelector("", recursive=True)):
-        if found.type != pafs.FileType.File:
-            continue
-        path = found.path.lstrip("/")
-        *folders, _ = path.split("/")
-        # A partition column may begin with _, as ours do.
-        hidden = any(one.startswith(("_", ".")) and "=" not in one for one in folders)
-        if hidden and folders[0] != INCOMING:
-            continue
-        yield StoredFile(path, found.size, found.mtime.astimezone(UTC))
 
 
 def named_files(log: Log) -> Named:
@@ -234,18 +200,3 @@ def _uuid(text: str) -> uuid.UUID:
 def _moment(milliseconds: int | None) -> datetime:
     """Of a removal without a time nobody knows that it is recent."""
     return _EPOCH if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _checksum(path: str) -> str:
-    """Where Hadoop keeps the checksum of a local file."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.crc" if folder else f".{name}.crc"
-
-
-def _checked_file(path: str) -> str | None:
-    """The file that this is the checksum of, or None."""
-    folder, _, name = path.rpartition("/")
-    if not (name.startswith(".") and name.endswith(".crc")):
-        return None
-    name = name[1:-4]
-    return f"{folder}/{name}" if folder else name

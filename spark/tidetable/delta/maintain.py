@@ -10,9 +10,8 @@ not do is delete files. What may be deleted:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -20,15 +19,11 @@ from typing import Any
 from deltalake.exceptions import CommitFailedError
 
 from tidetable.core.config import Index, format_duration
-from tidetable.delta.garbage import (
-    StoredFile,
-    delete,
-    garbage,
-    last_checkpoint,
-    named_files,
-)
+from tidetable.delta.garbage import garbage, last_checkpoint, named_files
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.place import quarantine_path, updates_path
+from tidetable.delta.steps import Step, reached
+from tidetable.delta.stored import StoredFile, check_not_inside_another, delete, stored
 from tidetable.delta.table import IndexTable
 from tidetable.delta.updates import FILES_MAX, Updates
 
@@ -56,6 +51,9 @@ class Purge:
 
     retention: str
     """The rule, in words."""
+
+    skipped: list[str] = field(default_factory=list)
+    """Delta tables of others that lie inside: nothing in them is looked at."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -99,6 +97,8 @@ def maintain(index: Index, *, force: bool = False, now: datetime | None = None) 
     done["checkpoints"] = [_name(log) for log in _logs(index) if _checkpointed(log, force)]
     gone = purge(index, now)
     done |= {"deleted_files": gone.files, "deleted_bytes": gone.bytes, "retention": gone.retention}
+    if gone.skipped:
+        done["skipped"] = gone.skipped
     with suppress(CommitFailedError):
         updates.set_mark(_MARK, state.slot)
     return done | {"done": True}
@@ -120,48 +120,68 @@ def outstanding(index: Index) -> dict[str, Any]:
 
 def purgeable(index: Index, now: datetime | None = None) -> Purge:
     """What `purge` would delete."""
-    IndexTable(index).required_state()  # a table that something else has changed needs its past
-    found = [(log, file) for log in _logs(index) for file in _garbage(index, log, now)]
-    return _told(index, found)
+    return _told(index, [_garbage(index, log, now) for log in _logs_to_purge(index)])
 
 
 def purge(index: Index, now: datetime | None = None) -> Purge:
     """Deletes what no version that is kept needs."""
-    IndexTable(index).required_state()
-    found = []
-    for log in _logs(index):
-        files = list(_garbage(index, log, now))
+    all_found = []
+    for log in _logs_to_purge(index):
+        found = _garbage(index, log, now)
+        reached(Step.GARBAGE_FOUND)
         # A replay may have put an old version back meanwhile.
         latest = open_log(log.path)
         if latest is not None and latest.version != log.version:
-            in_use = named_files(latest).in_use
-            files = [file for file in files if file.path not in in_use]
-        delete(log.storage, files)
-        found += [(log, file) for file in files]
-    return _told(index, found)
+            found = found.without(named_files(latest).in_use)
+        delete(log, found.files)
+        reached(Step.FILES_DELETED)
+        all_found.append(found)
+    return _told(index, all_found)
 
 
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def _garbage(index: Index, log: Log, now: datetime | None) -> Iterator[StoredFile]:
+@dataclass(frozen=True)
+class _Garbage:
+    """What may go of one table."""
+
+    table: str
+    files: list[StoredFile]
+    skipped: list[str]
+
+    def without(self, in_use: set[str]) -> _Garbage:
+        return replace(self, files=[file for file in self.files if file.path not in in_use])
+
+
+def _logs_to_purge(index: Index) -> list[Log]:
+    IndexTable(index).required_state()  # a table that something else has changed needs its past
+    check_not_inside_another(index.table)
+    return _logs(index)
+
+
+def _garbage(index: Index, log: Log, now: datetime | None) -> _Garbage:
     # Files age by the clock: that is what is promised to readers.
     at = datetime.now(UTC) if now is None else now
     kept = retention(index)
-    return garbage(log, at - kept, at - max(kept, WRITERS_MIN))
+    found = stored(log)
+    files = list(garbage(log, found, at - kept, at - max(kept, WRITERS_MIN)))
+    return _Garbage(_name(log), files, [f"{log.path.rstrip('/')}/{one}" for one in found.tables])
 
 
-def _told(index: Index, found: list[tuple[Log, StoredFile]]) -> Purge:
+def _told(index: Index, found: list[_Garbage]) -> Purge:
     kept = retention(index)
     unnamed = max(kept, WRITERS_MIN)
+    paths = [f"{one.table}/{file.path}" for one in found for file in one.files]
     return Purge(
-        files=len(found),
-        bytes=sum(file.bytes for _, file in found),
-        paths=[f"{_name(log)}/{file.path}" for log, file in found[:PATHS_SHOWN]],
+        files=len(paths),
+        bytes=sum(file.bytes for one in found for file in one.files),
+        paths=paths[:PATHS_SHOWN],
         retention=(
             f"files stay for {format_duration(kept)} after they were replaced; "
             f"files that no version names for {format_duration(unnamed)}"
         ),
+        skipped=[path for one in found for path in one.skipped],
     )
 
 
@@ -184,5 +204,6 @@ def _checkpointed(log: Log, force: bool) -> bool:
     commits = _commits_since_checkpoint(log)
     if commits > COMMITS_MAX or (force and commits):
         log.table.create_checkpoint()
+        reached(Step.CHECKPOINTED)
         return True
     return False

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tidetable.core.config import Index
+from tidetable.delta.log import reader_uri
+
+LOG_FOLDER = "_delta_log"
 
 INCOMING = "_incoming"
 """A folder of the table for files that are being written and no part of it yet; readers pass over
@@ -17,3 +22,9 @@ def quarantine_path(index: Index) -> str:
 def updates_path(index: Index) -> str:
     """The table with a row for each update."""
     return index.table.rstrip("/") + "_updates"
+
+
+def local_folder(path: str) -> Path | None:
+    """A table's folder if it is on a file system; None on an object store."""
+    plain = reader_uri(path)
+    return None if "://" in plain else Path(plain)

@@ -17,6 +17,7 @@ from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.delta.columns import quoted, sql_text
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
+from tidetable.delta.stored import check_not_inside_another
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,6 +215,7 @@ class IndexTable:
     # -- checks ----------------------------------------------------------------------------------
 
     def _check_place_is_free(self) -> None:
+        check_not_inside_another(self.path)
         local = self.path.removeprefix("file://")
         if "://" in local:
             return

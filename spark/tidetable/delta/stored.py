@@ -1,0 +1,242 @@
+"""What lies in a table's folder: what we have written there, by name, and never through a link.
+
+A folder may hold more than its table: a note of its owner's, another table, a link to somewhere
+else. None of that is ours to delete. Ours are data files in the folders of cells (in tables without
+cells: at the top), deletion vectors at the top, what a writer was bringing in, and Hadoop's
+checksums of these.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.fs as pafs
+
+from tidetable.core.errors import UserError
+from tidetable.delta.columns import CELL_E, CELL_G
+from tidetable.delta.log import Log
+from tidetable.delta.place import INCOMING, LOG_FOLDER, local_folder
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_CELL = rf"{CELL_G}=-?\d+/{CELL_E}=-?\d+"
+_VECTOR = re.compile(rf"^deletion_vector_{_UUID}\.bin$")
+_IN_A_CELL = re.compile(rf"^{_CELL}/part-[^/]+\.parquet$")
+_AT_THE_TOP = re.compile(rf"^part-\d+-{_UUID}[^/]*\.parquet$")
+_COMING_IN = re.compile(rf"^{INCOMING}/([^/]+)/")
+_OWN_FOLDER = re.compile(rf"^(?:{CELL_G}=-?\d+(?:/{CELL_E}=-?\d+)?|{INCOMING}(?:/.*)?)$")
+_DELETED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file as the storage lists it."""
+
+    path: str
+    bytes: int
+    written_at: datetime
+
+
+@dataclass
+class Stored:
+    """All that a listing of a table's folder found that concerns us."""
+
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    """Ours, by path below the table."""
+
+    folders: dict[str, datetime] = field(default_factory=dict)
+    """Folders that we make, and when something in each last came or went. Not on object stores,
+    which have none."""
+
+    tables: list[str] = field(default_factory=list)
+    """Folders below that are Delta tables of their own: not looked into."""
+
+    def last_change(self) -> dict[str, datetime]:
+        """For each writer that brought something in, by its folder's name: when it last did."""
+        latest: dict[str, datetime] = {}
+        times = [(file.path, file.written_at) for file in self.files.values()]
+        for path, time in [*times, *((f"{path}/", time) for path, time in self.folders.items())]:
+            run = coming_in(path)
+            if run is not None:
+                latest[run] = max(time, latest.get(run, time))
+        return latest
+
+
+def coming_in(path: str) -> str | None:
+    """The writer's folder name if this is what one is, or was, about to bring in."""
+    found = _COMING_IN.match(path)
+    return None if found is None else found[1]
+
+
+def checksum(path: str) -> str:
+    """Where Hadoop keeps the checksum of a local file."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc" if folder else f".{name}.crc"
+
+
+def checked_file(path: str) -> str | None:
+    """The file that this is the checksum of, or None."""
+    folder, _, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(".crc")):
+        return None
+    name = name[1:-4]
+    return f"{folder}/{name}" if folder else name
+
+
+def stored(log: Log) -> Stored:
+    """What of ours lies in the table's folder, and which other tables do."""
+    root = local_folder(log.path)
+    found = _listed(log.storage) if root is None else _walked(root)
+    data = _IN_A_CELL if log.table.metadata().partition_columns else _AT_THE_TOP
+
+    def is_ours(path: str) -> bool:
+        if coming_in(path) is not None:
+            return True
+        name = checked_file(path) or path
+        return bool(data.match(name) or _VECTOR.match(name))
+
+    found.files = {path: file for path, file in found.files.items() if is_ours(path)}
+    found.folders = {path: time for path, time in found.folders.items() if _OWN_FOLDER.match(path)}
+    return found
+
+
+def stored_files(log: Log) -> Iterator[StoredFile]:
+    """The files of ours below the table, in use or not."""
+    yield from stored(log).files.values()
+
+
+# -- listing ---------------------------------------------------------------------------------------
+
+
+def _walked(root: Path) -> Stored:
+    """A local folder. Links are passed over, be they files or folders; the root may be one."""
+    found = Stored()
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(FileNotFoundError):  # gone since its parent was listed
+            entries = list(os.scandir(root / folder))
+            if folder and any(entry.name == LOG_FOLDER for entry in entries):
+                found.tables.append(folder)
+                continue
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_symlink() or path == LOG_FOLDER:
+                    continue
+                about = entry.stat(follow_symlinks=False)
+                time = datetime.fromtimestamp(about.st_mtime, UTC)
+                if entry.is_dir(follow_symlinks=False):
+                    found.folders[path] = time
+                    waiting.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    found.files[path] = StoredFile(path, about.st_size, time)
+    return found
+
+
+def _listed(storage: pafs.FileSystem) -> Stored:
+    """An object store."""
+    found = Stored()
+    inside = re.compile(rf"^(.+?)/{LOG_FOLDER}/")
+    tables = set()
+    for entry in storage.get_file_info(pafs.FileSelector("", recursive=True)):
+        path = entry.path.lstrip("/")
+        if table := inside.match(path):
+            tables.add(table[1])
+        if entry.type == pafs.FileType.File:
+            found.files[path] = StoredFile(path, entry.size, entry.mtime.astimezone(UTC))
+    found.tables = sorted(tables)
+    within = tuple(f"{table}/" for table in tables)
+    found.files = {path: file for path, file in found.files.items() if not path.startswith(within)}
+    return found
+
+
+# -- deleting --------------------------------------------------------------------------------------
+
+
+def delete(log: Log, files: Iterable[StoredFile]) -> None:
+    """Deletes the files; one that is gone already does not matter."""
+    root = local_folder(log.path)
+
+    def delete_one(file: StoredFile) -> None:
+        with suppress(FileNotFoundError):
+            if root is None:
+                log.storage.delete_file(file.path)
+            elif _is_below(root, file.path):
+                (root / file.path).unlink()
+
+    with ThreadPoolExecutor(_DELETED_AT_ONCE) as pool:
+        for _ in pool.map(delete_one, files):
+            pass
+
+
+def remove_empty_folders(log: Log, unchanged_since: datetime) -> int:
+    """Removes folders of ours that are empty and have been left alone; how many.
+
+    A writer that is about to put a file there makes the folder again.
+    """
+    root = local_folder(log.path)
+    if root is None:
+        return 0
+    found = stored(log)
+    used = found.last_change()
+    removed = 0
+    for path in sorted(found.folders, key=lambda path: path.count("/"), reverse=True):
+        time = found.folders[path]
+        run = coming_in(f"{path}/")
+        if (time if run is None else used[run]) >= unchanged_since or not _is_below(root, path):
+            continue
+        with suppress(OSError):  # not empty, or gone, or somebody else's
+            (root / path).rmdir()
+            removed += 1
+    return removed
+
+
+def _is_below(root: Path, path: str) -> bool:
+    """Whether the path leads through no link, as of now: the listing is a while ago."""
+    parent = (root / path).parent
+    return parent.resolve() == root.resolve() / parent.relative_to(root)
+
+
+# -- the storage's own clock -----------------------------------------------------------------------
+
+
+def storage_time(log: Log) -> datetime | None:
+    """What time it is for the storage that dates the files; None if it cannot be asked."""
+    name = f"{INCOMING}/{uuid.uuid4().hex}/clock"
+    try:
+        with log.storage.open_output_stream(name) as file:
+            file.write(b"now")
+        written = log.storage.get_file_info(name).mtime
+        log.storage.delete_file(name)
+    except OSError:
+        return None
+    root = local_folder(log.path)
+    if root is not None:
+        with suppress(OSError):
+            (root / name).parent.rmdir()
+            (root / INCOMING).rmdir()
+    return None if written is None else written.astimezone(UTC)
+
+
+# -- tables inside tables --------------------------------------------------------------------------
+
+
+def check_not_inside_another(path: str) -> None:
+    """UserError if a folder above this one is a Delta table: cleaning up there would delete it."""
+    root = local_folder(path)
+    if root is None:
+        return
+    for above in root.resolve().parents:
+        if (above / LOG_FOLDER).is_dir():
+            raise UserError(
+                f"{path} lies inside {above}, which is a Delta table of its own; whatever cleans "
+                "that up (VACUUM) would delete the files of this one. Choose a place outside of it "
+                "in the YAML (table:)."
+            )
