@@ -20,7 +20,8 @@ from tidetable.core.errors import UserError
 from tidetable.delta.drift import _falling, compared, drift, workload_now
 from tidetable.delta.place import updates_path
 from tidetable.delta.table import PROPERTY_CHOSEN, IndexTable, resolved
-from tidetable.delta.updates import SCHEMA, UpdateRow, Updates
+from tidetable.delta.update_row import SCHEMA, UpdateRow
+from tidetable.delta.updates import Updates
 
 # Each slot has a row of every lifetime: the forecast falls from slot to slot.
 ROWS = [

@@ -21,7 +21,8 @@ from tidetable.delta import updates as module
 from tidetable.delta.log import open_log
 from tidetable.delta.place import updates_path
 from tidetable.delta.report import UpdateReport
-from tidetable.delta.updates import UpdateRow, Updates
+from tidetable.delta.update_row import UpdateRow
+from tidetable.delta.updates import Updates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

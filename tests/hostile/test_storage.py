@@ -6,20 +6,25 @@ Every case is a line: what is there, and its outcome after a purge in which all 
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tests.cli.handmade import make_table, make_update
 from tests.workspace import Workspace, row
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
+from tidetable.delta.beside import QUARANTINE, UPDATES, Kind, check_places, own_table
 from tidetable.delta.maintain import maintain, purge, purgeable
+from tidetable.delta.place import PROPERTY_INDEX
 from tidetable.delta.steps import Step, watched
 from tidetable.delta.table import IndexTable
+from tidetable.delta.update import Updater
+from tidetable.delta.updates import Updates
 
 LATER = timedelta(days=30)
 UUID = "0b0b0b0b-0b0b-0b0b-0b0b-0b0b0b0b0b0b"
@@ -203,6 +208,123 @@ def test_an_index_that_a_table_was_made_around_is_not_purged(
     write_deltalake(str(workspace.folder), pa.table({"x": [5]}))
     before = sorted(workspace.table.rglob("*"))
     for act in (purgeable, purge):
-        with pytest.raises(UserError, match="lies inside .* Choose a place outside of it"):
+        with pytest.raises(UserError, match=r"lies inside .* Choose a place outside of it"):
             act(index, later())
     assert sorted(workspace.table.rglob("*")) == before
+
+
+# -- what lies where the tables beside the index belong --------------------------------------------
+
+ROWS_OF_A_USER = pa.table({"version": list(range(1000)), "committed_at": ["2020"] * 1000})
+OWN_COLUMNS = {
+    Kind.UPDATES: UPDATES.empty_table(),
+    Kind.QUARANTINE: pa.table([[1], ["x"], [None], ["{}"]], schema=QUARANTINE),
+}
+
+
+def foreign(index: Index, kind: Kind, what: str) -> None:
+    """Puts something that is not this index's to the place of that table."""
+    path = kind.path(index)
+    if what == "a user's table":
+        write_deltalake(path, ROWS_OF_A_USER)
+    elif what == "a user's table with our columns":
+        for _ in range(2):
+            write_deltalake(path, OWN_COLUMNS[kind], mode="append")
+    elif what == "the table of another index with our columns":
+        written = CommitProperties(app_transactions=[Transaction(f"other{kind.fences(index)}", 1)])
+        for _ in range(2):
+            write_deltalake(path, OWN_COLUMNS[kind], mode="append", commit_properties=written)
+    elif what == "the same table of another index":
+        own_table(replace(index, name="other"), kind, {})
+    elif what == "the other table of this index":
+        (other,) = {*Kind} - {kind}
+        own_table(index, other, {})
+        shutil.move(other.path(index), path)
+    elif what == "an index":
+        DeltaTable.create(path, kind.schema, configuration={PROPERTY_INDEX: index.name},
+                          raise_if_key_not_exists=False)  # fmt: skip
+    elif what == "a folder with files":
+        Path(path).mkdir()
+        (Path(path) / f"part-00000-{UUID}-c000.snappy.parquet").write_bytes(b"rows")
+
+
+FOREIGN = [
+    "a user's table",
+    "a user's table with our columns",
+    "the table of another index with our columns",
+    "the same table of another index",
+    "the other table of this index",
+    "an index",
+    "a folder with files",
+]
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_nothing_is_done_to_what_is_not_ours(
+    workspace: Workspace, index: Index, kind: Kind, what: str
+) -> None:
+    """Refused by whatever would write, here or to the index, and by `check`."""
+    foreign(index, kind, what)
+    before = everything(workspace)
+    with pytest.raises(UserError, match=rf"{kind.words} of the index 'things' belongs there"):
+        check_places(index)
+    with pytest.raises(UserError, match=r"Move it away, or choose another place"):
+        Updater(None, index)  # type: ignore[arg-type]  # it does not get as far as Spark
+    with pytest.raises(UserError):
+        own_table(index, kind, {})
+    if what != "a folder with files":
+        acts = [purgeable, purge, maintain, lambda index: maintain(index, force=True)]
+        if kind is Kind.UPDATES:
+            acts += [lambda index: Updates(index).record(), lambda index: Updates(index).tidy(),
+                     lambda index: Updates(index).set_mark("maintained", 1),
+                     lambda index: Updates(index).last(5)]  # fmt: skip
+        for act in acts:
+            with pytest.raises(UserError, match="Nothing was changed"):
+                act(index)
+    assert everything(workspace) == before
+
+
+def everything(workspace: Workspace) -> dict[str, int]:
+    return {
+        str(path.relative_to(workspace.folder)): path.stat().st_size
+        for path in workspace.folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("cleaned", [False, True], ids=["whole log", "from a checkpoint"])
+def test_tables_of_the_version_before_are_taken_on(index: Index, kind: Kind, cleaned: bool) -> None:
+    """They have no owner in their properties; their columns and transactions tell."""
+    path = kind.path(index)
+    written = CommitProperties(app_transactions=[Transaction(kind.fences(index) + "-1", 1)])
+    write_deltalake(path, OWN_COLUMNS[kind], commit_properties=written)
+    if cleaned:
+        write_deltalake(path, OWN_COLUMNS[kind], mode="append")
+        DeltaTable(path).create_checkpoint()
+        (Path(path) / "_delta_log" / f"{0:020d}.json").unlink()
+    rows = DeltaTable(path).count()
+    check_places(index)
+    log = own_table(index, kind, {})
+    assert log.properties == {"tidetable.index": "things", "tidetable.kind": str(kind)}
+    assert log.table.count() == rows
+    assert own_table(index, kind, {}).version == log.version
+
+
+def test_a_file_of_the_log_alone_is_a_table_being_made(index: Index) -> None:
+    """Another writer makes the folder first and then the commit; or died between."""
+    for kind in Kind:
+        (Path(kind.path(index)) / "_delta_log").mkdir(parents=True)
+    check_places(index)
+    assert Updates(index).record() == 2
+
+
+def test_an_index_is_not_made_where_another_keeps_its_updates(
+    workspace: Workspace, index: Index
+) -> None:
+    Updates(index).record()
+    for name in ("things", "other"):
+        taken = workspace.index(name=name, table=f"{workspace.table}_updates")
+        with pytest.raises(UserError, match="Choose another place"):
+            IndexTable(taken).log()

@@ -16,7 +16,8 @@ from tidetable.core.advise import Calibration, Machine, Wishes, Workload, advise
 from tidetable.core.advise.search import choice
 from tidetable.core.config import Index, parse_duration
 from tidetable.delta.table import State, chosen_of
-from tidetable.delta.updates import UpdateRow, Updates
+from tidetable.delta.update_row import UpdateRow
+from tidetable.delta.updates import Updates
 
 FACTOR = 1.5
 """So many times more or less than predicted is drift."""

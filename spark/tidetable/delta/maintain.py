@@ -19,9 +19,9 @@ from typing import Any
 from deltalake.exceptions import CommitFailedError
 
 from tidetable.core.config import Index, format_duration
+from tidetable.delta.beside import Kind, open_beside
 from tidetable.delta.garbage import garbage, last_checkpoint, named_files
 from tidetable.delta.log import Log, open_log
-from tidetable.delta.place import quarantine_path, updates_path
 from tidetable.delta.steps import Step, reached
 from tidetable.delta.stored import StoredFile, check_not_inside_another, delete, stored
 from tidetable.delta.table import IndexTable
@@ -187,8 +187,8 @@ def _told(index: Index, found: list[_Garbage]) -> Purge:
 
 def _logs(index: Index) -> list[Log]:
     """The logs of the index's table and of those beside it, as far as they are there."""
-    paths = (index.table, quarantine_path(index), updates_path(index))
-    return [log for path in paths if (log := open_log(path)) is not None]
+    beside = [open_beside(index, kind) for kind in (Kind.QUARANTINE, Kind.UPDATES)]
+    return [log for log in (open_log(index.table), *beside) if log is not None]
 
 
 def _name(log: Log) -> str:

@@ -7,6 +7,12 @@ from pathlib import Path
 from tidetable.core.config import Index
 from tidetable.delta.log import reader_uri
 
+PROPERTY_INDEX = "tidetable.index"
+"""The index that a table belongs to."""
+
+PROPERTY_KIND = "tidetable.kind"
+"""Of a table beside an index's own: which one it is."""
+
 LOG_FOLDER = "_delta_log"
 
 INCOMING = "_incoming"

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
+from tidetable.delta.beside import Kind, open_beside, own_table
 from tidetable.delta.columns import INSERTION_SLOT, RAW, REASON, quoted
 from tidetable.delta.commit import was_lost_race
 from tidetable.delta.log import Log, arrow, open_log
@@ -25,6 +26,10 @@ from tidetable.delta.staging import NO_ARRIVAL
 SLOT, WHY, ROW, ARRIVED = "slot", "reason", "row", "arrived_at"
 _MARK = "tidetable_quarantine_high"
 _UNKNOWN = 2**62
+_PROPERTIES = {
+    # One small file an update: Delta is asked to merge them, else the log would grow.
+    "delta.autoOptimize.autoCompact": "true",
+}
 RACES_MAX = 5
 
 
@@ -37,7 +42,11 @@ class Quarantine:
         self.path = quarantine_path(index)
 
     def exists(self) -> bool:
-        return open_log(self.path) is not None
+        return self._log() is not None
+
+    def _log(self) -> Log | None:
+        """The table's log; None if there is none, UserError if it is not ours."""
+        return open_beside(self.index, Kind.QUARANTINE)
 
     def write(self, bad: DataFrame, first: int, last: int) -> None:
         """Makes these the quarantined rows of slots first..last. `bad` comes from `rows_of`."""
@@ -51,9 +60,9 @@ class Quarantine:
 
     def _written(self, bad: DataFrame, first: int, last: int) -> bool:
         """Whether the rows were written; False if another writer was first."""
-        log = open_log(self.path)
-        high = None if log is None else _highest_slot(log)
-        version = -1 if log is None else log.version
+        log = own_table(self.index, Kind.QUARANTINE, _PROPERTIES)
+        high = _highest_slot(log)
+        version = log.version
         run = uuid.uuid4().hex
         mark = {_MARK: last if high is None else max(high, last), "run": run}
         writer = (
@@ -64,9 +73,6 @@ class Quarantine:
             .option("txnVersion", 1)
             .option("userMetadata", json.dumps(mark))
         )
-        if high is None:
-            # One small file an update: Delta is asked to merge them, else the log would grow.
-            writer = writer.option("delta.autoOptimize.autoCompact", "true")
         try:
             if high is None or high < first:
                 writer.mode("append").save(self.path)
@@ -74,7 +80,7 @@ class Quarantine:
                 replaced = f"{SLOT} BETWEEN {first} AND {last}"
                 writer.mode("overwrite").option("replaceWhere", replaced).save(self.path)
         except Exception as error:
-            if was_lost_race(error) or (log is None and self.exists()):
+            if was_lost_race(error):
                 return False
             raise
         after = open_log(self.path)
@@ -84,8 +90,9 @@ class Quarantine:
 
     def holds_slots(self, first: int, last: int) -> bool:
         """Whether an earlier attempt left rows for these slots, from the log alone."""
-        log = open_log(self.path)
-        if log is None or _highest_slot(log) < first:
+        log = self._log()
+        high = None if log is None else _highest_slot(log)
+        if log is None or high is None or high < first:
             return False
         actions = arrow(log.table.get_add_actions(flatten=True)).read_all()
         lows = actions.column(f"min.{SLOT}").to_pylist()
@@ -120,8 +127,10 @@ class Quarantine:
         return batch.where(~unreadable).unionByName(fresh)
 
 
-def _highest_slot(log: Log) -> int:
-    """No row in quarantine is of a later slot than this."""
+def _highest_slot(log: Log) -> int | None:
+    """No row in quarantine is of a later slot than this; None if there is no row."""
+    if not log.table.file_uris():
+        return None
     for commit in log.commits():
         if commit.metadata and _MARK in commit.metadata:
             return int(json.loads(commit.metadata)[_MARK])

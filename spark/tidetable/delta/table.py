@@ -17,13 +17,13 @@ from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.delta.columns import quoted, sql_text
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
+from tidetable.delta.place import PROPERTY_INDEX, PROPERTY_KIND
 from tidetable.delta.stored import check_not_inside_another
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-PROPERTY_INDEX = "tidetable.index"
 PROPERTY_LAYOUT = "tidetable.layout"
 PROPERTY_CHOSEN = "tidetable.chosen"
 """What the advisor chose by when it made the table: its prediction and what it knew."""
@@ -125,6 +125,12 @@ class IndexTable:
             raise UserError(
                 f"{self.path} belongs to the index {owner!r}, not to {self.index.name!r}. "
                 "Choose another place in the YAML (table:), or give the index its old name back."
+            )
+        kind = log.properties.get(PROPERTY_KIND)
+        if kind is not None:
+            raise UserError(
+                f"{self.path} holds the {kind} of the index {owner!r} and not its rows. "
+                "Choose another place in the YAML (table:); it was not touched."
             )
         self._check_layout(log)
         return log

@@ -19,6 +19,7 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import Scheme
 from tidetable.delta.arrange import spread
+from tidetable.delta.beside import check_places
 from tidetable.delta.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.delta.commit import (
     Change,
@@ -69,6 +70,7 @@ class Updater:
         self.spark = spark
         self._say = progress or (lambda _: None)
         self._adopt(resolved(index))
+        check_places(self.index)
 
     def _adopt(self, index: Index) -> None:
         """Works on this index from now on. Only `load_first` may meet one with no scheme yet."""

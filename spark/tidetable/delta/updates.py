@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -29,15 +29,17 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell, CellState
-from tidetable.core.config import Index, format_time
+from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Touch
-from tidetable.delta.log import Commit, Log, arrow, open_log, reader_uri
+from tidetable.delta.beside import Kind, open_beside, own_table
+from tidetable.delta.log import Commit, Log, arrow, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.place import updates_path
 from tidetable.delta.read import rows as python_rows
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.table import resolved
+from tidetable.delta.update_row import AS_JSON, SCHEMA, UpdateRow
 
 ROWS_MAX = 10_000
 """So many rows stay at most; the newest."""
@@ -58,77 +60,7 @@ _PROPERTIES = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
-_MOMENT = pa.timestamp("us", "UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class UpdateRow:
-    """One row: what one commit did, and how it left the table."""
-
-    index: str
-    slot: int
-    as_of: datetime
-    committed_at: datetime
-    version: int
-    """Of the index's own table."""
-
-    kind: str
-    """load, update, restore or rebuild."""
-
-    read: int
-    inserted: int
-    expired: int
-    dead_on_arrival: int
-    quarantined: int
-    live: int
-    late: int
-    missing: int
-    rewritten_rows: int
-    written_bytes: int
-    files: int
-    bytes: int
-    cells: int
-    """How many cells were touched."""
-
-    imbalance: float | None
-    """Largest cell / mean cell; None while there is no row."""
-
-    seconds: float | None
-    """None if the row was made up for later."""
-
-    reasons: Mapping[str, int]
-    touched: Sequence[Mapping[str, Any]]
-    """The touched cells: g, e, what was done and why."""
-
-    checks: Mapping[str, int] | None
-    """What a check of all rows counted, if there was one."""
-
-    predicted_s: float | None = None
-    """What the advisor said that an average update would take, if it chose the scheme."""
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it, times as text."""
-        times = {"as_of": self.as_of, "committed_at": self.committed_at}
-        return asdict(self) | {name: format_time(time) for name, time in times.items()}
-
-    def figures(self) -> dict[str, Any]:
-        """The same without the lists: what an event or a metric carries."""
-        return {
-            name: value
-            for name, value in self.as_json().items()
-            if name not in ("reasons", "touched", "checks")
-        }
-
-
-_AS_JSON = ("reasons", "touched", "checks")
-_TYPES = {"int": pa.int64(), "str": pa.string(), "float | None": pa.float64(), "datetime": _MOMENT}
-SCHEMA = pa.schema(
-    [
-        pa.field(one.name, pa.string() if one.name in _AS_JSON else _TYPES[str(one.type)])
-        for one in fields(UpdateRow)
-    ]
-)
 
 
 class Updates:
@@ -155,7 +87,7 @@ class Updates:
 
     def last(self, number: int) -> list[UpdateRow]:
         """The newest rows, oldest first; none if there is no table."""
-        log = open_log(self.path)
+        log = self._log()
         if log is None or number < 1:
             return []
         low = _lowest_version(log.table, number)
@@ -169,12 +101,12 @@ class Updates:
     @property
     def files(self) -> int:
         """How many files the table has."""
-        log = open_log(self.path)
+        log = self._log()
         return 0 if log is None else len(log.table.file_uris())
 
     def tidy(self, *, merge_above: int = FILES_MAX) -> dict[str, int]:
         """Drops rows that are too old or too many, and merges small files; what was done."""
-        log = open_log(self.path)
+        log = self._log()
         if log is None:
             return {"dropped_rows": 0, "merged_files": 0}
         table = log.table
@@ -191,12 +123,12 @@ class Updates:
 
     def mark(self, what: str) -> int | None:
         """The slot that `set_mark` last noted for this."""
-        log = open_log(self.path)
+        log = self._log()
         return None if log is None else log.table.transaction_version(self._mark_id(what))
 
     def set_mark(self, what: str, slot: int) -> None:
         """Notes a slot, in a commit of its own that adds no row."""
-        table = self._table(open_log(self.path))
+        table = self._table()
         note = CommitProperties(app_transactions=[Transaction(self._mark_id(what), slot)])
         table.create_write_transaction([], "append", SCHEMA, commit_properties=note)
 
@@ -208,10 +140,9 @@ class Updates:
     def _recorded(self, reports: Mapping[int, UpdateReport]) -> int | None:
         """How many rows were added; None if another writer was first."""
         # This order: what another one records meanwhile is then never newer than what we see.
-        kept = open_log(self.path)
-        if kept is None and open_log(self.index.table) is None:
+        if self._log() is None and open_log(self.index.table) is None:
             return 0
-        table = self._table(kept)
+        table = self._table()
         log = open_log(self.index.table)
         if log is None:
             return 0
@@ -241,18 +172,13 @@ class Updates:
             self.tidy()
         return len(rows)
 
-    def _table(self, kept: Log | None) -> DeltaTable:
-        if kept is not None:
-            return _with_all_columns(kept.table)
-        try:
-            return DeltaTable.create(
-                reader_uri(self.path), SCHEMA, mode="ignore", configuration=_PROPERTIES
-            )
-        except DeltaError:
-            log = open_log(self.path)
-            if log is None:
-                raise
-            return log.table  # another writer made it meanwhile
+    def _log(self) -> Log | None:
+        """The table's log; None if there is none, UserError if it is not ours."""
+        return open_beside(self.index, Kind.UPDATES)
+
+    def _table(self) -> DeltaTable:
+        """The table to be written to; made if need be."""
+        return _with_all_columns(own_table(self.index, Kind.UPDATES, _PROPERTIES).table)
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -442,14 +368,14 @@ def _stored(rows: Sequence[UpdateRow]) -> pa.Table:
 
 def _flat(row: UpdateRow) -> dict[str, Any]:
     data = row.as_json()
-    for name in _AS_JSON:
+    for name in AS_JSON:
         data[name] = None if data[name] is None else json.dumps(data[name])
     return data
 
 
 def _parsed(stored: Mapping[str, Any]) -> UpdateRow:
     data = dict(stored)
-    for name in _AS_JSON:
+    for name in AS_JSON:
         data[name] = None if data[name] is None else json.loads(data[name])
     return UpdateRow(**data)
 

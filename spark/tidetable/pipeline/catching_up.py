@@ -11,7 +11,8 @@ from pathlib import Path
 from tidetable.core.config import Index
 from tidetable.core.errors import TidetableError
 from tidetable.delta.table import IndexTable
-from tidetable.delta.updates import UpdateRow, Updates
+from tidetable.delta.update_row import UpdateRow
+from tidetable.delta.updates import Updates
 from tidetable.pipeline.airflow_api import AirflowApi, Failure
 from tidetable.quality import latest, reports_home
 

@@ -19,7 +19,7 @@ from tidetable.delta.table import IndexTable
 from tidetable.pipeline.standing import Standing, brief, sentences
 
 if TYPE_CHECKING:
-    from tidetable.delta.updates import UpdateRow
+    from tidetable.delta.update_row import UpdateRow
 
 UPDATES_MAX = 100
 COMING = 6

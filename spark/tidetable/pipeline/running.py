@@ -24,7 +24,7 @@ from rich.text import Text
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TidetableError, UserError
-from tidetable.delta.updates import UpdateRow
+from tidetable.delta.update_row import UpdateRow
 from tidetable.pipeline.airflow_api import AirflowApi
 from tidetable.pipeline.catalog import read_catalog
 from tidetable.pipeline.catching_up import CatchUp, Outcome, catch_ups, nothing_left, timing
