@@ -217,6 +217,9 @@ def maintenance(done: Mapping[str, Any]) -> RenderableType:
         lines.append(f"checkpoints: {made or 'none was needed'}")
         rows, files = done.get("updates_dropped_rows", 0), done.get("updates_merged_files", 0)
         lines.append(f"table of updates: {rows:,} old rows dropped, {_files(files)} merged")
+        rows = done.get("quarantine_dropped_rows", 0) + done.get("quarantine_digested_rows", 0)
+        if rows:
+            lines.append(f"quarantine: {number_of(rows, 'old row')} dropped")
     return Group(*map(Text, lines))
 
 

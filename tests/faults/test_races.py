@@ -22,10 +22,12 @@ from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
-from tidetable.delta import quarantine, update
+from tidetable.delta import update
 from tidetable.delta.commit import Change, write_commit
-from tidetable.delta.log import Log, open_log
+from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
+from tidetable.delta.quarantine import Quarantine
+from tidetable.delta.steps import Step, watched
 from tidetable.delta.table import create_table
 from tidetable.delta.update import Updater
 
@@ -161,20 +163,20 @@ def test_a_crash_right_after_the_commit_loses_and_doubles_nothing(
 def test_two_writers_that_meet_at_the_quarantine_fill_it_once(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have seen the same version of it, first none at all and then an old one."""
+    """Both have seen the same version of it, first an empty table and then an old one."""
     workspace.add([row(1, 0.5, 4, key=""), row(2, 1.5, 4, key=""), row(3, 1.5, 4)])
     index = workspace.index()
     slow, quick = Updater(spark, index), Updater(spark, index)
     list(quick.catch_up(0))
     waiting: list[int] = []
+    write = Quarantine._written
 
-    def look(path: str) -> Log | None:
-        seen = open_log(path)
-        if path == slow.quarantine.path and waiting:
+    def written(*arguments: Any) -> bool:
+        if waiting:
             list(quick.catch_up(waiting.pop()))
-        return seen
+        return write(*arguments)
 
-    monkeypatch.setattr(quarantine, "open_log", look)
+    monkeypatch.setattr(Quarantine, "_written", written)
     for slot in (1, 2):
         waiting.append(slot)
         assert list(slow.catch_up(slot)) == []
@@ -182,6 +184,42 @@ def test_two_writers_that_meet_at_the_quarantine_fill_it_once(
     assert workspace.reasons(index) == [(1, "no key"), (2, "no key")]
     assert workspace.ids() == [3]
     assert steps(index) == [(None, 0), (0, 1), (1, 2)]
+
+
+def test_a_row_without_an_arrival_is_quarantined_once_by_a_fold_and_a_single_update(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """It is in every batch. Whoever of the two comes second has it in its batch as well."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    slow, quick = Updater(spark, index), Updater(spark, index)
+    list(quick.catch_up(0))
+    waiting: list[tuple[Step, int, bool]] = []
+    unreadable = 0
+
+    def come_first(step: Step) -> None:
+        if waiting and waiting[0][0] is step:
+            _, target, fold = waiting.pop()
+            list(quick.catch_up(target, fold=fold))
+
+    def meet(step: Step, quick_does: tuple[int, bool], slow_does: tuple[int, bool]) -> None:
+        nonlocal unreadable
+        unreadable += 1
+        workspace.add([row(900 + unreadable, 0, 3) | {"arrived_at": None}])
+        waiting.append((step, *quick_does))
+        with watched(come_first):
+            list(slow.catch_up(slow_does[0], fold=slow_does[1]))
+        assert not waiting
+        last = max(quick_does[0], slow_does[0])
+        assert workspace.ids() == expected(last)
+        found = [json.loads(one["row"])["id"] for one in workspace.quarantined(index)]
+        assert found == [900 + number for number in range(1, unreadable + 1)]
+
+    single, fold = False, True
+    meet(Step.PLAN_MADE, (2, fold), (1, single))
+    meet(Step.QUARANTINE_WRITTEN, (4, fold), (3, single))
+    meet(Step.PLAN_MADE, (5, single), (6, fold))
+    meet(Step.QUARANTINE_WRITTEN, (7, single), (8, fold))
 
 
 def test_a_table_that_another_makes_at_the_same_moment_is_taken(

@@ -5,20 +5,33 @@ Every case is a line: what is there, and its outcome after a purge in which all 
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tests.cli.handmade import make_table, make_update
-from tests.workspace import Workspace, row
+from tests.workspace import Workspace, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta.beside import QUARANTINE, UPDATES, Kind, check_places, own_table
+from tidetable.delta import maintain as maintenance
+from tidetable.delta.beside import (
+    QUARANTINE,
+    QUARANTINE_PROPERTIES,
+    UPDATES,
+    Kind,
+    check_places,
+    own_table,
+)
+from tidetable.delta.forget import forget
 from tidetable.delta.maintain import maintain, purge, purgeable
 from tidetable.delta.place import PROPERTY_INDEX
 from tidetable.delta.steps import Step, watched
@@ -28,6 +41,7 @@ from tidetable.delta.updates import Updates
 
 LATER = timedelta(days=30)
 UUID = "0b0b0b0b-0b0b-0b0b-0b0b-0b0b0b0b0b0b"
+RUN = UUID.replace("-", "")
 LEFT, GONE = True, False
 
 
@@ -65,6 +79,7 @@ FILES = [
     (f"vectors/deletion_vector_{UUID}.bin", LEFT),
     (f"_incoming/0123/_temporary/0/part-00000-{UUID}.parquet", GONE),
     (f"_incoming/0123/_g=0/_e=1/part-00000-{UUID}.parquet", GONE),
+    (f"_incoming/{RUN}/_delta_log/{0:020d}.json", GONE),  # a writer's private table
     ("_incoming/README", LEFT),
     ("_delta_log/README", LEFT),
     ("_change_data/x.parquet", LEFT),
@@ -328,3 +343,233 @@ def test_an_index_is_not_made_where_another_keeps_its_updates(
         taken = workspace.index(name=name, table=f"{workspace.table}_updates")
         with pytest.raises(UserError, match="Choose another place"):
             IndexTable(taken).log()
+
+
+# -- clocks ----------------------------------------------------------------------------------------
+
+YEARS = 3 * 365 * 24 * 3600 * 1000
+
+
+def with_clock(workspace: Workspace, version: int, off_ms: int) -> None:
+    """The commit as a writer would have made it whose clock is wrong by so much."""
+    path = workspace.table / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        if "remove" in action:
+            action["remove"]["deletionTimestamp"] += off_ms
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] += off_ms
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def files_of(workspace: Workspace) -> int:
+    return len(list(workspace.table.rglob("part-*.parquet")))
+
+
+def hours(number: float) -> datetime:
+    return datetime.now(UTC) + timedelta(hours=number)
+
+
+CLOCKS = [
+    # the writer's clock, a checkpoint made since, hours since, files left of two that were replaced
+    ("right", 0, False, 2.9, 2),
+    ("right", 0, False, 3.1, 0),
+    ("years behind", -YEARS, False, 2.9, 2),
+    ("years behind", -YEARS, False, 3.1, 0),
+    ("years behind", -YEARS, True, 2.9, 2),
+    ("years behind", -YEARS, True, 3.1, 0),
+    ("an hour ahead", 3_600_000, False, 3.9, 2),
+    ("an hour ahead", 3_600_000, False, 4.1, 0),
+    ("an hour ahead", 3_600_000, True, 4.1, 0),
+    ("before 1970", -(10**14), False, 2.9, 2),
+    ("no clock at all", 10**18, False, 2.9, 2),
+    ("no clock at all", 10**18, False, 3.1, 0),
+]
+
+
+@pytest.mark.parametrize(("clock", "off_ms", "checkpoint", "after_h", "left"), CLOCKS)
+def test_what_was_replaced_stays_however_wrong_the_writers_clock_is(
+    workspace: Workspace, clock: str, off_ms: int, checkpoint: bool, after_h: float, left: int
+) -> None:
+    index = make_table(workspace, [row(1, -0.5, 2.5), row(2, -1, 4)], keep_versions_for="3h")
+    # Written days ago by a right clock, replaced now.
+    for path in workspace.table.rglob("part-*.parquet"):
+        os.utime(path, (path.stat().st_mtime - 5 * 86400,) * 2)
+    replaced = files_of(workspace)
+    make_update(workspace, index, [row(3, 1, 5)], 1, overwrite=True)
+    with_clock(workspace, 1, off_ms)
+    if checkpoint:
+        # Delta leaves removals out of it that are older than it keeps them, by the writer's clock.
+        log_of(index).table.create_checkpoint()
+    purge(index, hours(after_h))
+    assert files_of(workspace) == 1 + (replaced if left else 0)
+    assert workspace.ids() == [3]
+
+
+def test_a_log_that_was_cleaned_up_too_soon_deletes_nothing(workspace: Workspace) -> None:
+    """A writer whose clock is days ahead has taken old commits, and the removals they told of."""
+    index = make_table(workspace, [row(1, -0.5, 2.5), row(2, -1, 4)], keep_versions_for="3h")
+    for path in workspace.table.rglob("part-*.parquet"):
+        os.utime(path, (path.stat().st_mtime - 5 * 86400,) * 2)
+    make_update(workspace, index, [row(3, 1, 5)], 1, overwrite=True)
+    with_clock(workspace, 1, -YEARS)
+    make_update(workspace, index, [row(4, 2, 6)], 2)
+    log_of(index).table.create_checkpoint()
+    for version in (0, 1):
+        (workspace.table / "_delta_log" / f"{version:020d}.json").unlink()
+    before = files_of(workspace)
+    purge(index, hours(2.9))
+    assert files_of(workspace) == before
+    purge(index, hours(24.1))
+    assert files_of(workspace) == len(log_of(index).files)
+
+
+@pytest.mark.parametrize("days", [-30, 30])
+def test_a_purge_by_a_machine_whose_clock_is_wrong(
+    workspace: Workspace, index: Index, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """What time it is the storage says too; if the two differ, nothing is old by the earlier."""
+    monkeypatch.setattr(maintenance, "_clock", lambda: hours(24 * days))
+    before = everything(workspace)
+    assert purge(index).files == 0
+    assert everything(workspace) == before
+    assert list((workspace.table / "_incoming").iterdir()) == []
+
+
+# -- folders that are left over --------------------------------------------------------------------
+
+FOLDERS = [
+    # what is in the table's folder, hours since, outcome
+    ("_g=9/_e=1", 23.9, LEFT),
+    ("_g=9/_e=1", 24.1, GONE),
+    ("_g=9", 24.1, GONE),
+    ("_g=-1/_e=-1", 24.1, GONE),
+    ("_g=9/_e=1/deeper", 24.1, LEFT),
+    ("mine", 24.1, LEFT),
+    ("_g=x", 24.1, LEFT),
+    ("_incoming/0123", 23.9, LEFT),
+    ("_incoming/0123", 24.1, GONE),
+    ("_incoming/0123/_temporary/0/_temporary/attempt_1", 24.1, GONE),
+    ("_incoming/0123/_temporary/0/", 24.1, GONE),
+    ("_incoming", 24.1, LEFT),  # a writer may be about to make its folder in it
+]
+
+
+@pytest.mark.parametrize(("name", "after_h", "outcome"), FOLDERS)
+def test_an_empty_folder(
+    workspace: Workspace, index: Index, name: str, after_h: float, outcome: bool
+) -> None:
+    folder = workspace.table / name
+    folder.mkdir(parents=True, exist_ok=True)
+    purge(index, hours(after_h))
+    assert folder.exists() == outcome
+    if outcome is GONE:
+        assert not (workspace.table / name.split("/_")[0]).exists()
+    assert workspace.ids() == [3]
+
+
+def test_what_a_writer_brings_in_stays_as_long_as_it_writes(
+    workspace: Workspace, index: Index
+) -> None:
+    """Its first file is two days old and its newest an hour: all of it stays."""
+    folder = workspace.table / "_incoming" / RUN / "_g=0" / "_e=1"
+    folder.mkdir(parents=True)
+    first, newest = folder / f"part-00000-{UUID}.parquet", folder / f"part-00001-{UUID}.parquet"
+    now = datetime.now(UTC).timestamp()
+    for path, age_h in ((first, 48), (newest, 1)):
+        path.write_bytes(b"rows")
+        os.utime(path, (now - age_h * 3600,) * 2)
+    for path in (folder, folder.parent, folder.parents[1]):
+        os.utime(path, (now - 48 * 3600,) * 2)
+    purge(index, hours(22))
+    assert first.exists()
+    assert newest.exists()
+    purge(index, hours(23.1))
+    assert not (workspace.table / "_incoming" / RUN).exists()
+
+
+def test_a_folder_into_which_a_file_comes_meanwhile_stays(
+    workspace: Workspace, index: Index
+) -> None:
+    folder = workspace.table / "_g=9" / "_e=1"
+    folder.mkdir(parents=True)
+    file = folder / f"part-00000-{UUID}.parquet"
+
+    def come(step: Step) -> None:
+        if step is Step.FILES_DELETED:
+            file.write_bytes(b"rows")
+
+    with watched(come):
+        purge(index, later())
+    assert file.exists()
+
+
+# -- rows that were kept in quarantine for long enough ---------------------------------------------
+
+
+def quarantine_of(index: Index) -> list[tuple[int, str]]:
+    rows = DeltaTable(Kind.QUARANTINE.path(index)).to_pyarrow_table().to_pylist()
+    return sorted((one["slot"], one["row"]) for one in rows)
+
+
+def put_aside(index: Index, *rows: tuple[int, bool]) -> None:
+    """Rows in quarantine: of which slot, and whether they have an arrival time."""
+    own_table(index, Kind.QUARANTINE, QUARANTINE_PROPERTIES)
+    stored = [
+        {"slot": slot, "reason": "bad", "row": f"row {slot}",
+         "arrived_at": index.timeline.end_of(slot) if has_arrival else None}
+        for slot, has_arrival in rows
+    ]  # fmt: skip
+    write_deltalake(
+        Kind.QUARANTINE.path(index), pa.Table.from_pylist(stored, QUARANTINE), mode="append"
+    )
+
+
+KEPT = [
+    # slots are 10 minutes long; the recount looks back 12 of them unless it is said otherwise
+    ({}, 1014, [1, 2]),  # 60m and 7 days are 1014 slots
+    ({}, 1015, [2]),
+    ({}, 1016, []),
+    ({"quarantine": {"keep_for": "3h"}}, 18, [1, 2]),
+    ({"quarantine": {"keep_for": "3h"}}, 19, [2]),
+    ({"quarantine": {"keep_for": "0s"}, "source": {"recount_every": 4}}, 4, [1, 2]),
+    ({"quarantine": {"keep_for": "0s"}, "source": {"recount_every": 4}}, 5, [2]),
+    ({"quarantine": {"keep_for": "0s"}, "source": {"recount_every": 0}}, 1, [2]),
+]
+
+
+@pytest.mark.parametrize(("changes", "slot", "left"), KEPT)
+def test_quarantined_rows_stay_as_long_as_the_yaml_says(
+    workspace: Workspace, changes: dict[str, Any], slot: int, left: list[int]
+) -> None:
+    index = workspace.index(**changes)
+    put_aside(index, (1, True), (2, True))
+    done = forget(index, slot)
+    assert done == {"dropped_rows": 2 - len(left), "digested_rows": 0}
+    assert [slot for slot, _ in quarantine_of(index)] == left
+
+
+def test_of_a_row_without_an_arrival_the_digest_stays(workspace: Workspace) -> None:
+    index = workspace.index(quarantine={"keep_for": "3h"})
+    put_aside(index, (1, False), (1, True), (30, False))
+    version = DeltaTable(Kind.QUARANTINE.path(index)).version()
+    assert forget(index, 5) == {"dropped_rows": 0, "digested_rows": 0}
+    assert DeltaTable(Kind.QUARANTINE.path(index)).version() == version
+    assert forget(index, 30) == {"dropped_rows": 1, "digested_rows": 1}
+    digest = hashlib.sha256(b"row 1").hexdigest()
+    assert quarantine_of(index) == [(1, f"sha256:{digest}"), (30, "row 30")]
+    assert forget(index, 30) == {"dropped_rows": 0, "digested_rows": 0}
+
+
+def test_nothing_of_the_rows_is_left_after_the_next_clean_up(
+    workspace: Workspace, index: Index
+) -> None:
+    """Neither in a file nor in the statistics of the log."""
+    put_aside(index, (-5000, True), (-5000, False))
+    found = maintain(index, force=True)
+    assert (found["quarantine_dropped_rows"], found["quarantine_digested_rows"]) == (1, 1)
+    purge(index, hours(4))
+    folder = Path(Kind.QUARANTINE.path(index))
+    texts = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    assert not any(b"row -5000" in text for text in texts)
+    assert len(quarantine_of(index)) == 1

@@ -37,6 +37,12 @@ QUARANTINE = pa.schema(
         ("row", pa.string()),
     ]
 )
+QUARANTINE_PROPERTIES = {
+    # One small file an update: Delta is asked to merge them, else the log would grow.
+    "delta.autoOptimize.autoCompact": "true",
+    # Statistics of the rows would keep their first letters in the log.
+    "delta.dataSkippingStatsColumns": "slot,arrived_at",
+}
 _ADOPTIONS_MAX = 5
 
 
@@ -93,7 +99,8 @@ def own_table(index: Index, kind: Kind, properties: Mapping[str, str]) -> Log:
             elif _says_it_is_ours(log, index, kind):
                 return log
             else:  # of a version of this program that did not mark them
-                log.table.alter.set_table_properties(_owner(index, kind), raise_if_not_exists=False)
+                marks = {**properties, **_owner(index, kind)}
+                log.table.alter.set_table_properties(marks, raise_if_not_exists=False)
         except DeltaError:
             if open_log(kind.path(index)) is None:
                 raise  # otherwise another writer was first

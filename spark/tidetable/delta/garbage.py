@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,12 +24,14 @@ from tidetable.core.errors import UserError
 from tidetable.delta.log import Log
 from tidetable.delta.stored import Stored, StoredFile, checked_file, checksum, coming_in
 
+_COMMIT = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet$")
 _OTHER_CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(?:json|parquet)$")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _ELSEWHERE = re.compile(r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOOKED_FOR_AT_ONCE = 16
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_READ_AT_ONCE = 16
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Named:
     """Data file -> its deletion vector's file."""
 
     removed: dict[str, datetime] = field(default_factory=dict)
-    """File -> when a version last did without it; deletion vectors too."""
+    """File -> when a version last did without it, by its writer's clock; vectors too."""
 
     def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """What one version did. A new deletion vector takes a file out and puts it back."""
@@ -54,16 +56,47 @@ class Named:
 
     def _remove(self, removed: Mapping[str, Any]) -> None:
         path, vector = _own(removed["path"]), _vector(removed)
-        when = _moment(removed.get("deletionTimestamp"))
         if self.live.get(path) == vector:
             self.live.pop(path, None)
-        for one in (path, vector):
-            if one is not None:
-                self.removed[one] = max(when, self.removed.get(one, when))
+        _take_later(self.removed, removed, _moment(removed.get("deletionTimestamp")))
 
     @property
     def in_use(self) -> set[str]:
         return {*self.live, *(vector for vector in self.live.values() if vector is not None)}
+
+
+@dataclass
+class Dated:
+    """What the commits that are kept removed, by the times at which the storage got them.
+
+    A removal in the log carries the time of its writer's clock, which may be wrong, and a
+    checkpoint leaves out those that are old by such a clock.
+    """
+
+    removed: dict[str, datetime] = field(default_factory=dict)
+    since: datetime = _EPOCH
+    """From when on they tell of every removal; what they do not name was removed before."""
+
+    @staticmethod
+    def of(log: Log) -> Dated:
+        def removals(version: int) -> list[Mapping[str, Any]] | None:
+            try:
+                return [one["remove"] for one in log.actions(version) if one.get("remove")]
+            except FileNotFoundError:
+                return None  # cleaned up since they were listed
+
+        dated, oldest = Dated(), log.version + 1
+        times = _commit_times(log)
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            read = dict(zip(times, pool.map(removals, times), strict=True))
+        for version, removed in read.items():
+            if removed is not None:
+                oldest = min(oldest, version)
+                for one in removed:
+                    _take_later(dated.removed, one, times[version])
+        if oldest > 0:
+            dated.since = times.get(oldest, _NEVER)
+        return dated
 
 
 def garbage(
@@ -72,7 +105,7 @@ def garbage(
     """Files that may go: removed before the one time, or named by no version and written before
     the other: left by a writer that never got to its commit, or forgotten by the log.
     """
-    named = named_files(log)
+    named, dated = named_files(log), Dated.of(log)
     in_use = named.in_use
     latest = found.last_change()
     for path, file in found.files.items():
@@ -89,8 +122,11 @@ def garbage(
         if path in in_use:
             continue
         removed_at = named.removed.get(path)
-        limit = unnamed_before if removed_at is None else removed_before
-        if (file.written_at if removed_at is None else removed_at) < limit:
+        is_unnamed = removed_at is None and path not in dated.removed
+        limit = unnamed_before if is_unnamed else removed_before
+        gone_at = dated.removed.get(path, dated.since)
+        # The later of what the writer's clock and the storage's said.
+        if max(removed_at or file.written_at, gone_at) < limit:
             yield file
             if checksum(path) in found.files:
                 yield found.files[checksum(path)]
@@ -107,7 +143,7 @@ def missing_files(log: Log) -> list[str]:
         return bool(log.storage.get_file_info(path).type != pafs.FileType.File)
 
     in_use = sorted(named_files(log).in_use)
-    with ThreadPoolExecutor(_LOOKED_FOR_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         gone = list(pool.map(is_missing, in_use))
     return [path for path, missing in zip(in_use, gone, strict=True) if missing]
 
@@ -197,6 +233,23 @@ def _uuid(text: str) -> uuid.UUID:
     return uuid.UUID(bytes=b"".join(numbers))
 
 
+def _take_later(times: dict[str, datetime], removed: Mapping[str, Any], time: datetime) -> None:
+    for path in (_own(removed["path"]), _vector(removed)):
+        if path is not None:
+            times[path] = max(time, times.get(path, time))
+
+
+def _commit_times(log: Log) -> dict[int, datetime]:
+    """When the storage got each commit up to this version, as far as they are kept."""
+    listed = log.storage.get_file_info(pafs.FileSelector("_delta_log"))
+    named = ((_COMMIT.match(found.path.rsplit("/", 1)[-1]), found.mtime) for found in listed)
+    times = {int(name[1]): time.astimezone(UTC) for name, time in named if name is not None}
+    return {version: times[version] for version in sorted(times) if version <= log.version}
+
+
 def _moment(milliseconds: int | None) -> datetime:
     """Of a removal without a time nobody knows that it is recent."""
-    return _EPOCH if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds or 0)
+    except OverflowError:  # no clock says so
+        return _EPOCH

@@ -1,4 +1,4 @@
-"""Maintenance: checkpoints, files that no version needs any longer, the table of updates.
+"""Maintenance: checkpoints, files that no version needs, old rows of the tables beside an index.
 
 No JVM. Spark makes a checkpoint with every tenth commit and cleans the log up then; what it does
 not do is delete files. What may be deleted:
@@ -20,10 +20,19 @@ from deltalake.exceptions import CommitFailedError
 
 from tidetable.core.config import Index, format_duration
 from tidetable.delta.beside import Kind, open_beside
+from tidetable.delta.forget import forget
 from tidetable.delta.garbage import garbage, last_checkpoint, named_files
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.steps import Step, reached
-from tidetable.delta.stored import StoredFile, check_not_inside_another, delete, stored
+from tidetable.delta.stored import (
+    Stored,
+    StoredFile,
+    check_not_inside_another,
+    delete,
+    remove_empty_folders,
+    storage_time,
+    stored,
+)
 from tidetable.delta.table import IndexTable
 from tidetable.delta.updates import FILES_MAX, Updates
 
@@ -32,6 +41,9 @@ READERS_MIN = timedelta(hours=1)
 
 WRITERS_MIN = timedelta(hours=24)
 """So long a writer may take from its first file to its commit."""
+
+BESIDE_MAX = timedelta(hours=24)
+"""No file of the tables beside the index stays for longer than this after it was replaced."""
 
 COMMITS_MAX = 30
 """More commits than this since the last checkpoint make every reader of the log slow."""
@@ -94,6 +106,9 @@ def maintain(index: Index, *, force: bool = False, now: datetime | None = None) 
     # First: the files that it replaces are no longer anybody's in a while.
     with suppress(CommitFailedError):  # an update came between; the next maintenance does it
         done |= {f"updates_{name}": number for name, number in updates.tidy(merge_above=1).items()}
+    with suppress(CommitFailedError):
+        forgotten = forget(index, state.slot)
+        done |= {f"quarantine_{name}": number for name, number in forgotten.items()}
     done["checkpoints"] = [_name(log) for log in _logs(index) if _checkpointed(log, force)]
     gone = purge(index, now)
     done |= {"deleted_files": gone.files, "deleted_bytes": gone.bytes, "retention": gone.retention}
@@ -126,8 +141,10 @@ def purgeable(index: Index, now: datetime | None = None) -> Purge:
 def purge(index: Index, now: datetime | None = None) -> Purge:
     """Deletes what no version that is kept needs."""
     all_found = []
-    for log in _logs_to_purge(index):
-        found = _garbage(index, log, now)
+    logs = _logs_to_purge(index)
+    at = _now(logs[0]) if now is None else now
+    for log in logs:
+        found = _garbage(index, log, at)
         reached(Step.GARBAGE_FOUND)
         # A replay may have put an old version back meanwhile.
         latest = open_log(log.path)
@@ -135,6 +152,7 @@ def purge(index: Index, now: datetime | None = None) -> Purge:
             found = found.without(named_files(latest).in_use)
         delete(log, found.files)
         reached(Step.FILES_DELETED)
+        remove_empty_folders(log, found.stored, found.unnamed_before)
         all_found.append(found)
     return _told(index, all_found)
 
@@ -148,10 +166,27 @@ class _Garbage:
 
     table: str
     files: list[StoredFile]
+    stored: Stored
+    unnamed_before: datetime
     skipped: list[str]
 
     def without(self, in_use: set[str]) -> _Garbage:
         return replace(self, files=[file for file in self.files if file.path not in in_use])
+
+
+def _clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def _now(log: Log) -> datetime:
+    """The earlier of our clock and the storage's: if one is ahead, nothing goes too soon."""
+    ours, theirs = _clock(), storage_time(log)
+    return ours if theirs is None else min(ours, theirs)
+
+
+def _kept_beside(index: Index) -> timedelta:
+    """Nobody goes back to a version of the tables beside the index; and their logs are short."""
+    return min(retention(index), BESIDE_MAX)
 
 
 def _logs_to_purge(index: Index) -> list[Log]:
@@ -162,11 +197,13 @@ def _logs_to_purge(index: Index) -> list[Log]:
 
 def _garbage(index: Index, log: Log, now: datetime | None) -> _Garbage:
     # Files age by the clock: that is what is promised to readers.
-    at = datetime.now(UTC) if now is None else now
-    kept = retention(index)
+    at = _clock() if now is None else now
+    kept = retention(index) if log.path == index.table else _kept_beside(index)
+    unnamed_before = at - max(kept, WRITERS_MIN)
     found = stored(log)
-    files = list(garbage(log, found, at - kept, at - max(kept, WRITERS_MIN)))
-    return _Garbage(_name(log), files, [f"{log.path.rstrip('/')}/{one}" for one in found.tables])
+    files = list(garbage(log, found, at - kept, unnamed_before))
+    skipped = [f"{log.path.rstrip('/')}/{one}" for one in found.tables]
+    return _Garbage(_name(log), files, found, unnamed_before, skipped)
 
 
 def _told(index: Index, found: list[_Garbage]) -> Purge:

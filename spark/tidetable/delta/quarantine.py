@@ -3,22 +3,26 @@
 It is written before the index, and again in full for the slots of an update that is repeated: rows
 of a slot replace the rows of that slot. Each commit notes the highest slot
 so far: while slots only go up, which is always but after a crash or a replay, rows are appended
-and nothing has to be looked for. A fence names the version that a writer saw.
+and nothing has to be looked for. A fence names the version that a writer saw; having seen it, the
+writer looks whether the index still stands where it started from. So of two that start from the
+same slot the second replaces what the first wrote, and one that has lost already writes nothing.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
-from tidetable.delta.beside import Kind, open_beside, own_table
+from tidetable.delta.beside import QUARANTINE_PROPERTIES, Kind, open_beside, own_table
 from tidetable.delta.columns import INSERTION_SLOT, RAW, REASON, quoted
 from tidetable.delta.commit import was_lost_race
+from tidetable.delta.forget import DIGEST
 from tidetable.delta.log import Log, arrow, open_log
 from tidetable.delta.place import quarantine_path
 from tidetable.delta.staging import NO_ARRIVAL
@@ -26,10 +30,6 @@ from tidetable.delta.staging import NO_ARRIVAL
 SLOT, WHY, ROW, ARRIVED = "slot", "reason", "row", "arrived_at"
 _MARK = "tidetable_quarantine_high"
 _UNKNOWN = 2**62
-_PROPERTIES = {
-    # One small file an update: Delta is asked to merge them, else the log would grow.
-    "delta.autoOptimize.autoCompact": "true",
-}
 RACES_MAX = 5
 
 
@@ -48,19 +48,27 @@ class Quarantine:
         """The table's log; None if there is none, UserError if it is not ours."""
         return open_beside(self.index, Kind.QUARANTINE)
 
-    def write(self, bad: DataFrame, first: int, last: int) -> None:
-        """Makes these the quarantined rows of slots first..last. `bad` comes from `rows_of`."""
+    def write(self, bad: DataFrame, first: int, last: int, may_write: Callable[[], bool]) -> bool:
+        """Makes these the quarantined rows of slots first..last. `bad` comes from `rows_of`.
+
+        False, with nothing written, if by `may_write` the index has moved on: another update has
+        handled these slots, with their bad rows, and later ones would not find them again.
+        """
         for _ in range(RACES_MAX):
-            if self._written(bad, first, last):
-                return
+            log = own_table(self.index, Kind.QUARANTINE, QUARANTINE_PROPERTIES)
+            # In this order: who moves the index on after this has yet to write, or has written
+            # what we see.
+            if not may_write():
+                return False
+            if self._written(log, bad, first, last):
+                return True
         raise TransientError(
             f"Other writers of {self.path} committed first, {RACES_MAX} times in a row. "
             "The index was not changed; run it again, with one writer at a time."
         )
 
-    def _written(self, bad: DataFrame, first: int, last: int) -> bool:
-        """Whether the rows were written; False if another writer was first."""
-        log = own_table(self.index, Kind.QUARANTINE, _PROPERTIES)
+    def _written(self, log: Log, bad: DataFrame, first: int, last: int) -> bool:
+        """Whether the rows were written on top of `log`; False if another writer was first."""
         high = _highest_slot(log)
         version = log.version
         run = uuid.uuid4().hex
@@ -102,10 +110,14 @@ class Quarantine:
             for low, top in zip(lows, highs, strict=True)
         )
 
-    def rows_of(self, batch: DataFrame, last: int) -> DataFrame:
-        """The bad rows of a staged batch as they are stored; without an arrival: in slot `last`."""
+    def rows_of(self, batch: DataFrame, first: int) -> DataFrame:
+        """The bad rows of a staged batch as they are stored; without an arrival: in slot `first`.
+
+        Not in the last one: all updates that start from a slot have the first in common, be they
+        folded or not, so one of them replaces what another has left.
+        """
         return batch.where(F.col(REASON).isNotNull()).select(
-            F.coalesce(F.col(INSERTION_SLOT), F.lit(last).cast("bigint")).alias(SLOT),
+            F.coalesce(F.col(INSERTION_SLOT), F.lit(first).cast("bigint")).alias(SLOT),
             F.col(REASON).alias(WHY),
             F.col(quoted(self.index.source.arrived_at)).alias(ARRIVED),
             F.col(RAW).alias(ROW),
@@ -121,10 +133,18 @@ class Quarantine:
         if not self.exists():
             return batch
         known = self.spark.read.format("delta").load(self.path)
-        known = known.where((F.col(WHY) == NO_ARRIVAL) & (F.col(SLOT) < first)).select(ROW)
+        known = known.where((F.col(WHY) == NO_ARRIVAL) & (F.col(SLOT) < first))
+        # Of rows that were kept for long enough only the digest is left (see forget.py).
+        is_digest = F.col(ROW).startswith(DIGEST)
+        known = known.select(F.when(is_digest, F.col(ROW)).otherwise(_digest(ROW)).alias(ROW))
         unreadable = F.col(REASON).eqNullSafe(NO_ARRIVAL)
-        fresh = multiset_minus(batch.where(unreadable), RAW, known, ROW)
+        mine = batch.where(unreadable).withColumn("_digest", _digest(RAW))
+        fresh = multiset_minus(mine, "_digest", known, ROW).drop("_digest")
         return batch.where(~unreadable).unionByName(fresh)
+
+
+def _digest(column: str) -> Column:
+    return F.concat(F.lit(DIGEST), F.sha2(F.col(column), 256))
 
 
 def _highest_slot(log: Log) -> int | None:

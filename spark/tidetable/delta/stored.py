@@ -22,7 +22,7 @@ import pyarrow.fs as pafs
 
 from tidetable.core.errors import UserError
 from tidetable.delta.columns import CELL_E, CELL_G
-from tidetable.delta.log import Log
+from tidetable.delta.log import Log, reader_uri
 from tidetable.delta.place import INCOMING, LOG_FOLDER, local_folder
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -31,7 +31,10 @@ _VECTOR = re.compile(rf"^deletion_vector_{_UUID}\.bin$")
 _IN_A_CELL = re.compile(rf"^{_CELL}/part-[^/]+\.parquet$")
 _AT_THE_TOP = re.compile(rf"^part-\d+-{_UUID}[^/]*\.parquet$")
 _COMING_IN = re.compile(rf"^{INCOMING}/([^/]+)/")
-_OWN_FOLDER = re.compile(rf"^(?:{CELL_G}=-?\d+(?:/{CELL_E}=-?\d+)?|{INCOMING}(?:/.*)?)$")
+_PRIVATE = re.compile(rf"^{INCOMING}/[0-9a-f]{{32}}$")
+"""A writer's own folder, whose name is its run. It may hold a table that it works on."""
+
+_OWN_FOLDER = re.compile(rf"^(?:{CELL_G}=-?\d+(?:/{CELL_E}=-?\d+)?|{INCOMING}/.+)$")
 _DELETED_AT_ONCE = 8
 
 
@@ -123,7 +126,8 @@ def _walked(root: Path) -> Stored:
         folder = waiting.pop()
         with suppress(FileNotFoundError):  # gone since its parent was listed
             entries = list(os.scandir(root / folder))
-            if folder and any(entry.name == LOG_FOLDER for entry in entries):
+            is_table = any(entry.name == LOG_FOLDER for entry in entries)
+            if folder and is_table and not _PRIVATE.match(folder):
                 found.tables.append(folder)
                 continue
             for entry in entries:
@@ -147,7 +151,8 @@ def _listed(storage: pafs.FileSystem) -> Stored:
     tables = set()
     for entry in storage.get_file_info(pafs.FileSelector("", recursive=True)):
         path = entry.path.lstrip("/")
-        if table := inside.match(path):
+        table = inside.match(path)
+        if table is not None and not _PRIVATE.match(table[1]):
             tables.add(table[1])
         if entry.type == pafs.FileType.File:
             found.files[path] = StoredFile(path, entry.size, entry.mtime.astimezone(UTC))
@@ -176,26 +181,21 @@ def delete(log: Log, files: Iterable[StoredFile]) -> None:
             pass
 
 
-def remove_empty_folders(log: Log, unchanged_since: datetime) -> int:
-    """Removes folders of ours that are empty and have been left alone; how many.
+def remove_empty_folders(log: Log, found: Stored, unchanged_since: datetime) -> None:
+    """Removes folders of ours that are empty and had been left alone when they were `found`.
 
     A writer that is about to put a file there makes the folder again.
     """
     root = local_folder(log.path)
     if root is None:
-        return 0
-    found = stored(log)
-    used = found.last_change()
-    removed = 0
+        return
+    latest = found.last_change()
     for path in sorted(found.folders, key=lambda path: path.count("/"), reverse=True):
-        time = found.folders[path]
         run = coming_in(f"{path}/")
-        if (time if run is None else used[run]) >= unchanged_since or not _is_below(root, path):
-            continue
-        with suppress(OSError):  # not empty, or gone, or somebody else's
-            (root / path).rmdir()
-            removed += 1
-    return removed
+        time = found.folders[path] if run is None else latest[run]
+        if time < unchanged_since and _is_below(root, path):
+            with suppress(OSError):  # not empty, or gone, or somebody else's
+                (root / path).rmdir()
 
 
 def _is_below(root: Path, path: str) -> bool:
@@ -210,19 +210,33 @@ def _is_below(root: Path, path: str) -> bool:
 def storage_time(log: Log) -> datetime | None:
     """What time it is for the storage that dates the files; None if it cannot be asked."""
     name = f"{INCOMING}/{uuid.uuid4().hex}/clock"
-    try:
-        with log.storage.open_output_stream(name) as file:
-            file.write(b"now")
-        written = log.storage.get_file_info(name).mtime
-        log.storage.delete_file(name)
-    except OSError:
-        return None
     root = local_folder(log.path)
-    if root is not None:
-        with suppress(OSError):
-            (root / name).parent.rmdir()
-            (root / INCOMING).rmdir()
-    return None if written is None else written.astimezone(UTC)
+    try:
+        return _time_on_store(reader_uri(log.path), name) if root is None else _time_on(root, name)
+    except Exception:  # whatever it is, deleting will meet it again
+        return None
+
+
+def _time_on(root: Path, name: str) -> datetime:
+    file = root / name
+    file.parent.mkdir(parents=True)
+    try:
+        file.write_bytes(b"now")
+        return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    finally:
+        file.unlink(missing_ok=True)
+        file.parent.rmdir()
+
+
+def _time_on_store(root: str, name: str) -> datetime:
+    import obstore
+
+    store = obstore.store.from_url(root)
+    obstore.put(store, name, b"now")
+    try:
+        return obstore.head(store, name)["last_modified"]
+    finally:
+        obstore.delete(store, name)
 
 
 # -- tables inside tables --------------------------------------------------------------------------

@@ -335,7 +335,8 @@ def follow_retention(spark: SparkSession, index: Index, log: Log) -> None:
 
 def _retention(index: Index) -> dict[str, str]:
     # Notes are part of the log: kept longer than versions, since they cost next to nothing.
-    log_keep = _interval(max(index.keep_versions_for, _RETENTION_MIN))
+    # A day longer: commits tell when files were removed until these are deleted (garbage.py).
+    log_keep = _interval(max(index.keep_versions_for + timedelta(days=1), _RETENTION_MIN))
     return {
         "delta.deletedFileRetentionDuration": _interval(index.keep_versions_for),
         "delta.logRetentionDuration": log_keep,

@@ -224,7 +224,8 @@ class Updater:
             )
             note = self._note(state, last, counts, arrivals, late)
             reached(Step.PLAN_MADE)
-            self._write_quarantine(batch, counts, first, last)
+            if not self._write_quarantine(batch, counts, first, last, state):
+                return None
             self._say(f"slot {last}: {len(plan.touched)} cells")
             after = self._commit(state, plan, batch, note, new_rows)
             if after is None:
@@ -351,7 +352,8 @@ class Updater:
             if quarantine:
                 # Slots before the first update have no meaning to people: all of it is slot 0's.
                 bad = batch.withColumn(INSERTION_SLOT, F.lit(slot).cast("bigint"))
-                self._write_quarantine(bad, counts, slot, slot)
+                if not self._write_quarantine(bad, counts, slot, slot, None):
+                    return None
             log = self.table.log()
             assert log is not None
             new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
@@ -444,14 +446,25 @@ class Updater:
         )
 
     def _write_quarantine(
-        self, batch: DataFrame, counts: BatchCounts, first: int, last: int
-    ) -> None:
+        self, batch: DataFrame, counts: BatchCounts, first: int, last: int, start: State | None
+    ) -> bool:
+        """Whether the update may go on; False if the index no longer stands at `start`."""
         if counts.quarantined:
-            self.quarantine.write(self.quarantine.rows_of(batch, last), first, last)
-            reached(Step.QUARANTINE_WRITTEN)
+            bad = self.quarantine.rows_of(batch, first)
         elif self.quarantine.holds_slots(first, last):
             # An attempt that did not get to its commit saw bad rows that are no longer there.
-            self.quarantine.write(self.quarantine.empty(), first, last)
+            bad = self.quarantine.empty()
+        else:
+            return True
+        written = self.quarantine.write(bad, first, last, lambda: self._still_stands_at(start))
+        if written:
+            reached(Step.QUARANTINE_WRITTEN)
+        return written
+
+    def _still_stands_at(self, start: State | None) -> bool:
+        log = open_log(self.index.table)
+        newest = None if log is None else next(log.notes(), None)
+        return (None if newest is None else newest[0]) == (None if start is None else start.version)
 
     def _new_rows_by_cell(self, counts: BatchCounts, plan: Plan) -> dict[Cell, int]:
         by_cell: dict[Cell, int] = {}

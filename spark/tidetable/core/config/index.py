@@ -35,6 +35,9 @@ from tidetable.core.schemes import Scheme
 from tidetable.core.slot import Timeline
 
 PERIOD_MAX = 1_000_000
+QUARANTINE_EXTRA = timedelta(days=7)
+"""So much longer than a good row may live a bad one stays, for whoever looks into it."""
+
 NAME_PATTERN = "[a-z][a-z0-9_]{0,62}"
 # Rows in the table lie where these put them: a changed value would look for them elsewhere.
 LAYOUT_FIELDS = frozenset(
@@ -86,6 +89,14 @@ class Quality:
 
     keep_reports: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 50
     """So many quality reports stay; older ones go."""
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class QuarantineRules:
+    """What becomes of rows that were not taken."""
+
+    keep_for: Duration | None = None
+    """How long they stay, such as 30d; without it longest_lifetime and 7 days more."""
 
 
 def _name(name: str) -> str:
@@ -154,6 +165,9 @@ class Index:
     keep_versions_for: Duration = timedelta(hours=24)
     """How long old versions of the table stay, for readers and time travel."""
 
+    quarantine: QuarantineRules = Field(default_factory=QuarantineRules)
+    """What becomes of rows that were not taken."""
+
     quality: Quality = Field(default_factory=Quality)
     """What the quality report lets pass."""
 
@@ -170,6 +184,12 @@ class Index:
     def period(self) -> int:
         """p: the number of updates in the longest lifetime, rounded up."""
         return slot.period(self.longest_lifetime, self.update_every)
+
+    @property
+    def keep_quarantined_for(self) -> timedelta:
+        """How long rows stay in quarantine."""
+        written = self.quarantine.keep_for
+        return self.longest_lifetime + QUARANTINE_EXTRA if written is None else written
 
     @property
     def timeline(self) -> Timeline:
