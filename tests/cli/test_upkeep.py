@@ -28,10 +28,6 @@ def index(workspace: Workspace) -> Index:
 
 def make_older(workspace: Workspace, by: timedelta) -> None:
     """As if all that was done to the table had been done earlier."""
-    then = (datetime.now(UTC) - by).timestamp()
-    for path in workspace.table.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
     log = workspace.table / "_delta_log"
     for path in log.glob("*.json"):
         actions = [json.loads(line) for line in path.read_text().splitlines()]
@@ -39,6 +35,10 @@ def make_older(workspace: Workspace, by: timedelta) -> None:
             if "remove" in action:
                 action["remove"]["deletionTimestamp"] -= int(by.total_seconds() * 1000)
         path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    then = (datetime.now(UTC) - by).timestamp()
+    for path in workspace.table.rglob("*"):
+        if path.is_file():
+            os.utime(path, (then, then))
 
 
 def data_files(workspace: Workspace) -> set[Path]:
