@@ -52,10 +52,10 @@ class Named:
                 self._remove(action["remove"])
         for action in actions:
             if action.get("add"):
-                self.live[_own(action["add"]["path"])] = _vector(action["add"])
+                self.live[_own(action["add"]["path"])] = vector_file(action["add"])
 
     def _remove(self, removed: Mapping[str, Any]) -> None:
-        path, vector = _own(removed["path"]), _vector(removed)
+        path, vector = _own(removed["path"]), vector_file(removed)
         if self.live.get(path) == vector:
             self.live.pop(path, None)
         _take_later(self.removed, removed, _moment(removed.get("deletionTimestamp")))
@@ -210,7 +210,7 @@ def _own(path: str) -> str:
     return unquote(path)
 
 
-def _vector(action: Mapping[str, Any]) -> str | None:
+def vector_file(action: Mapping[str, Any]) -> str | None:
     """The file that holds an action's deletion vector, below the table; None if there is none."""
     vector = action.get("deletionVector")
     if not vector or vector["storageType"] == "i":
@@ -234,7 +234,7 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 def _take_later(times: dict[str, datetime], removed: Mapping[str, Any], time: datetime) -> None:
-    for path in (_own(removed["path"]), _vector(removed)):
+    for path in (_own(removed["path"]), vector_file(removed)):
         if path is not None:
             times[path] = max(time, times.get(path, time))
 
