@@ -202,6 +202,18 @@ def _show_check(index: Index, answer: dict[str, Any], *, with_source: bool) -> N
     )
     for reason, rows in sorted(answer["reasons"].items()):
         out.print(f"    {rows:>6,}  {reason}", markup=False)
+    if answer["new_columns"]:
+        names = ", ".join(answer["new_columns"])
+        out.print(f"  not in the table, so left out (source.new_columns): {names}", markup=False)
+    if answer["misplaced"]:
+        out.print(f"  {_misplaced(answer['misplaced'])}", markup=False)
+
+
+def _misplaced(rows: int) -> str:
+    return (
+        f"{rows:,} rows lie in a folder that their arrival time does not belong to, where no "
+        "update looks for them: correct source.path or source.path_timezone, or move them"
+    )
 
 
 # -- plan ----------------------------------------------------------------------------------------
@@ -432,6 +444,8 @@ def _tell_choice(progress: str) -> None:
 def _tell_late(report: UpdateReport) -> None:
     if report.late:
         say(f"slot {report.slot}: {report.late:,} rows arrived after their slot was done")
+    if report.misplaced:
+        say(f"slot {report.slot}: {_misplaced(report.misplaced)}")
     if report.missing:
         say(
             f"slot {report.slot}: the source holds {report.missing:,} rows fewer for past slots "

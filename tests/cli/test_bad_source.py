@@ -81,7 +81,8 @@ def test_a_column_that_changed_its_type(spark: SparkSession, workspace: Workspac
     fill(workspace, retyped("id", pa.string()), {"id": "one"})
     found = tidetable("update", workspace.yaml, "--slots", 1)
     assert (found.status, found.out) == (2, "")
-    assert "'id' is now of type string" in found.sentence
+    assert "is of type string; the table has bigint" in found.sentence
+    assert "part-0001.parquet" in found.sentence
     assert version(workspace) == 0
 
 

@@ -344,6 +344,7 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
         ("flights_in_air\nsource", "Flights\nsource", "1: name: 'Flights' is not a name; write 1"),
         ("flights_in_air\nsource", "9\nsource", "1: name: 9 is not text; write text, in quotes"),
         ("key: tail_number", "key: ''", "5: key: empty text; write something"),
+        ("key: tail_number", "key: [a, b]", "is a list; write the name of one column. If several"),
         ("key: tail_number", "key: _g", "5: key: '_g' is a column that the index adds itself"),
         ("reported_at", "_INSERTION_SLOT", "4: source.arrived_at: '_INSERTION_SLOT' is a column"),
         ("landed_at", "departed_at", "7: expires_at: 'departed_at' is inserted_at as well"),
@@ -912,6 +913,84 @@ def test_placeholders_are_in_utc() -> None:
     after = datetime.fromisoformat("2013-01-01T20:00:00-05:00")
 
     assert source.paths_for(after, after + timedelta(hours=1)) == ["d/2013-01-02"]
+
+
+DAY, HOUR, MINUTE = "d/{%Y-%m-%d}", "d/{%d}/{%H}", "d/{%H%M}"
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "until", "expected"),
+    [
+        # Days of Paris begin at 22 or 23 hours in UTC; an edge belongs to both.
+        (DAY, "2024-03-30T22:00", "2024-03-30T22:59", ["d/2024-03-30"]),
+        (DAY, "2024-03-30T22:30", "2024-03-30T23:00", ["d/2024-03-30", "d/2024-03-31"]),
+        (DAY, "2024-03-30T23:00", "2024-03-31T21:59", ["d/2024-03-31"]),
+        (DAY, "2024-03-31T22:00", "2024-03-31T22:01", ["d/2024-04-01"]),
+        (DAY, "2024-10-26T22:00", "2024-10-27T22:59", ["d/2024-10-27"]),
+        # An hour that does not occur, and one that occurs twice.
+        (HOUR, "2024-03-31T00:30", "2024-03-31T01:30", ["d/31/01", "d/31/03"]),
+        (HOUR, "2024-10-27T00:10", "2024-10-27T00:50", ["d/27/02"]),
+        (HOUR, "2024-10-27T01:10", "2024-10-27T01:50", ["d/27/02"]),
+        (HOUR, "2024-10-27T01:50", "2024-10-27T02:10", ["d/27/02", "d/27/03"]),
+        (MINUTE, "2024-10-27T00:58", "2024-10-27T01:01", ["d/0258", "d/0259", "d/0200", "d/0201"]),
+        ("d/{%Y/%m}", "2024-02-29T22:30", "2024-02-29T23:30", ["d/2024/02", "d/2024/03"]),
+        ("d/{%Y}", "2023-12-31T22:30", "2023-12-31T23:30", ["d/2023", "d/2024"]),
+    ],
+)  # fmt: skip
+def test_placeholders_follow_the_clocks_of_a_zone(
+    path: str, after: str, until: str, expected: list[str]
+) -> None:
+    source = Source(path=path, arrived_at="t", path_timezone="Europe/Paris")
+
+    assert source.paths_for(at(after), at(until)) == expected
+
+
+def test_a_zone_of_half_an_hour_and_a_day_that_was_left_out() -> None:
+    source = Source(path=HOUR, arrived_at="t", path_timezone="Asia/Kolkata")
+    assert source.paths_for(at("2024-03-01T00:00"), at("2024-03-01T00:40")) == [
+        "d/01/05",
+        "d/01/06",
+    ]
+    source = Source(path=DAY, arrived_at="t", path_timezone="Pacific/Apia")
+    found = source.paths_for(at("2011-12-30T09:00"), at("2011-12-30T11:00"))
+    assert {"d/2011-12-29", "d/2011-12-31"} <= set(found)
+
+
+def test_without_a_zone_of_the_path_both_are_looked_at() -> None:
+    """Folders of files that were written before there was a choice may be in either."""
+    source = Source(path=DAY, arrived_at="t", timezone="Europe/Paris")
+    assert source.path_zones == ("UTC", "Europe/Paris")
+    found = source.paths_for(at("2024-03-30T23:30"), at("2024-03-30T23:40"))
+    assert found == ["d/2024-03-30", "d/2024-03-31"]
+    day = at("2024-03-30T12:00"), at("2024-03-30T23:40")
+    assert source.expected_paths_for(*day) == ["d/2024-03-30"]
+    assert source.path_span == timedelta(hours=25)
+    assert Source(path=DAY, arrived_at="t").path_zones == ("UTC",)
+
+
+@pytest.mark.parametrize(
+    ("path", "zone", "first", "last"),
+    [
+        (DAY, "UTC", "2024-03-31T00:00", "2024-04-01T00:00"),
+        (DAY, "Europe/Paris", "2024-03-30T23:00", "2024-03-31T22:00"),
+        ("d/{%Y-%m-%d}/{%H}", "UTC", "2024-03-31T00:00", "2024-03-31T02:00"),
+        ("d/{%Y}", "UTC", "2024-01-01T00:00", "2025-01-01T00:00"),
+    ],
+)
+def test_when_the_rows_of_a_folder_may_have_arrived(
+    path: str, zone: str, first: str, last: str
+) -> None:
+    source = Source(path=path, arrived_at="t", path_timezone=zone)
+    assert source.reach(at("2024-03-31T00:30"), at("2024-03-31T01:30")) == (at(first), at(last))
+    assert Source(path="d", arrived_at="t").reach(at(first), at(last)) is None
+    assert Source(path="d/{%H}", arrived_at="t").reach(at(first), at(last)) is None
+
+
+def test_an_hour_that_occurs_twice_reaches_over_both() -> None:
+    source = Source(path="d/{%Y-%m-%d}/{%H}", arrived_at="t", path_timezone="Europe/Paris")
+    for after, until in (("00:10", "00:20"), ("01:10", "01:20")):
+        found = source.reach(at(f"2024-10-27T{after}"), at(f"2024-10-27T{until}"))
+        assert found == (at("2024-10-27T00:00"), at("2024-10-27T02:00"))
 
 
 def test_placeholders_need_times_in_order_with_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,25 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
+from pyarrow import orc
 from pyspark.sql import SparkSession
 
 from tests.cli.handmade import make_table
-from tests.workspace import SCHEMA, Workspace, row
+from tests.workspace import SCHEMA, Row, Workspace, row
 from tidetable.core.config import Index
 from tidetable.core.errors import TidetableError, TransientError, UserError
+from tidetable.delta.columns import CELL_E, CELL_G, RAW, REASON
 from tidetable.delta.log import open_log
+from tidetable.delta.source import Source
+from tidetable.delta.staging import staged
+from tidetable.delta.swap import schema_of
 from tidetable.delta.update import Updater
 
 STORED = row(0, 0, 5)
@@ -61,6 +69,29 @@ class Case:
     table: pa.Schema | None = SCHEMA
     """The columns of the table, which holds STORED; None: there is no table yet."""
 
+    commits: bool = False
+    """Whether the update is made to its end."""
+
+
+def put(workspace: Workspace, name: str, rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> Path:
+    """A file, or a Delta table, of this name in the source, in the format that its suffix says."""
+    path = workspace.source / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = path.suffix.removeprefix(".")
+    given = [{name: one.get(name) for name in schema.names} for one in rows]
+    if kind == "csv":
+        workspace.add_csv(given, schema.names).rename(path)
+    elif kind == "json":
+        workspace.add_json(given).rename(path)
+    else:
+        table = pa.Table.from_pylist(given, schema)
+        writers = {"parquet": pq.write_table, "orc": orc.write_table}
+        if kind in writers:
+            writers[kind](table, path)
+        else:
+            write_deltalake(str(path), table)
+    return path
+
 
 def lines(cases: Sequence[Case]) -> pytest.MarkDecorator:
     """Every case as a test of its own, under its own name."""
@@ -70,7 +101,11 @@ def lines(cases: Sequence[Case]) -> pytest.MarkDecorator:
 
 
 def meet(spark: SparkSession, workspace: Workspace, case: Case) -> Index:
-    """Lets update 1 meet the files of the case, and compares the outcome."""
+    """Lets update 1 meet the files of the case, and compares the outcome.
+
+    What differs from case to case is what is read, and how it is judged; so most stop there, at the
+    rows that would be committed, which have the table's own columns. `commits` goes on to the end.
+    """
     if case.table is None:
         index = workspace.index(**case.yaml)
     else:
@@ -79,11 +114,35 @@ def meet(spark: SparkSession, workspace: Workspace, case: Case) -> Index:
     case.files(workspace)
     if isinstance(case.outcome, Refused):
         _is_refused(spark, index, case.outcome)
-    else:
+    elif case.commits:
         list(Updater(spark, index).catch_up(1))
         assert workspace.ids() == sorted(case.outcome.ids)
         assert reasons_by_id(workspace, index) == dict(case.outcome.reasons)
+    else:
+        _is_taken(spark, index, case.outcome)
     return index
+
+
+def _is_taken(spark: SparkSession, index: Index, outcome: Taken) -> None:
+    known = None if (log := open_log(index.table)) is None else schema_of(log)
+    timeline = index.timeline
+    source = Source(spark, index).rows(timeline.begin_of(1), timeline.end_of(1), known)
+    batch = staged(index, source, 1, 1)
+    if known is not None:
+        columns = {field.name: field.dataType for field in batch.schema}
+        cells = (CELL_G, CELL_E, *columns.keys() - set(known.names))
+        assert columns.keys() - set(known.names) == {REASON, RAW}
+        assert all(columns[f.name] == f.dataType for f in known if f.name not in cells)
+    ids = [] if known is None else [STORED["id"]]
+    reasons = {}
+    for one in batch.collect():
+        if one[REASON] is None:
+            ids.append(int(one["id"]))
+        else:
+            number = json.loads(one[RAW]).get("id")
+            reasons[None if number is None else int(number)] = one[REASON]
+    assert sorted(ids) == sorted(outcome.ids)
+    assert reasons == dict(outcome.reasons)
 
 
 def _is_refused(spark: SparkSession, index: Index, outcome: Refused) -> None:

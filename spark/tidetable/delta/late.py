@@ -2,6 +2,8 @@
 
 The source promises to be complete for a slot at its end plus `grace`. Every n-th update counts the
 last n slots again and compares with the notes. Only where the numbers differ are rows compared.
+The same count finds rows that lie in a folder which their time does not belong to: no update looks
+for them there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from tidetable.core.config import Index
 from tidetable.core.config.source import Late
@@ -23,10 +26,10 @@ from tidetable.delta.columns import (
     quoted,
 )
 from tidetable.delta.quarantine import ARRIVED, ROW, SLOT, WHY, Quarantine, multiset_minus
-from tidetable.delta.source import Source, reading
+from tidetable.delta.source import Source, SourceRows, reading
 from tidetable.delta.staging import LATE, BatchCounts, counted, staged
 from tidetable.delta.table import State
-from tidetable.delta.times import JSON_OPTIONS, slot_sql
+from tidetable.delta.times import JSON_OPTIONS, as_timestamp_sql, slot_sql, timestamp_sql
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,9 @@ class Stragglers:
     counts: BatchCounts = field(default_factory=BatchCounts)
     missing: Mapping[int, int] = field(default_factory=dict)
     """Slots that hold fewer rows than they did: the source has lost some."""
+
+    misplaced: int = 0
+    """Rows in a folder that their time does not belong to: no update finds them."""
 
 
 def recount_slot(index: Index, first: int, last: int) -> int | None:
@@ -79,15 +85,13 @@ def find_stragglers(
     low, high = min(expected), max(expected)
     table = spark.read.format("delta").load(index.table)
     rows = source.rows(index.timeline.begin_of(low), index.timeline.end_of(high), table.schema)
-    batch = staged(index, rows, low, high).where(F.col(INSERTION_SLOT).isNotNull())
-    with reading():
-        lines = batch.groupBy(F.col(INSERTION_SLOT).alias("slot")).count().collect()
-    now = {line["slot"]: line["count"] for line in lines}
+    now, misplaced = counted_arrivals(index, rows, low, high)
     differ = {slot: now.get(slot, 0) - rows_then for slot, rows_then in expected.items()}
     more = {slot: rows for slot, rows in differ.items() if rows > 0}
     missing = {slot: -rows for slot, rows in differ.items() if rows < 0}
     if not more:
-        return Stragglers(missing=missing)
+        return Stragglers(missing=missing, misplaced=misplaced)
+    batch = staged(index, rows, low, high).where(F.col(INSERTION_SLOT).isNotNull())
     in_question = batch.where(F.col(INSERTION_SLOT).isin(*more))
     known = _quarantined(spark, index, sorted(more), first)
     live = _new_live(index, in_question, table, known, due)
@@ -105,7 +109,34 @@ def find_stragglers(
     dead = sum(more.values()) - counts.read
     if dead > 0:
         counts.good[(due, due)] = counts.good.get((due, due), 0) + dead
-    return Stragglers(more, found, counts, missing)
+    return Stragglers(more, found, counts, missing, misplaced)
+
+
+def counted_arrivals(
+    index: Index, rows: SourceRows, low: int, high: int
+) -> tuple[dict[int, int], int]:
+    """How many rows arrived in each of the slots low..high, and how many are misplaced.
+
+    `rows` are those of the paths of these slots; one aggregate, which reads one column.
+    """
+    timeline, source = index.timeline, index.source
+    kind = rows.declared[source.arrived_at].dataType
+    begin, end = timeline.begin_of(low), timeline.end_of(high)
+    time = as_timestamp_sql(source.arrived_at, kind, source.timezone)
+    column = quoted(source.arrived_at) if isinstance(kind, TimestampType) else time
+    here = f"{column} > {timestamp_sql(begin)} AND {column} <= {timestamp_sql(end)}"
+    wanted = here
+    if (reach := source.reach(begin, end)) is not None:
+        first, last = map(timestamp_sql, reach)
+        wanted = f"({here}) OR {column} < {first} OR {column} > {last}"
+    found = rows.frame.where(wanted).selectExpr(f"{time} AS time")
+    found = found.where("time IS NOT NULL")
+    slot = f"CASE WHEN time > {timestamp_sql(begin)} AND time <= {timestamp_sql(end)} THEN "
+    slot += f"{slot_sql('time', timeline)} END AS slot"
+    with reading():
+        lines = found.selectExpr(slot).groupBy("slot").count().collect()
+    counts = {line["slot"]: line["count"] for line in lines}
+    return counts, counts.pop(None, 0)
 
 
 def _quarantined(

@@ -32,6 +32,9 @@ class UpdateReport:
     missing: int = 0
     """Rows that past slots had when they were handled and no longer have."""
 
+    misplaced: int = 0
+    """Rows seen in a folder of the source that their time does not belong to; not taken."""
+
     reasons: dict[str, int] = field(default_factory=dict)
     """Quarantined rows by reason."""
 

@@ -3,14 +3,15 @@
 Formats that carry their types (Parquet, Delta, ORC, Avro, ...) are taken as they are. CSV and JSON
 do not: CSV columns are text unless `source.schema` says otherwise, JSON is inferred once, when the
 table is made; from then on the table's own columns are the schema, so no batch costs an inference.
+What becomes of files whose columns differ is for `column_drift` to say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, reduce
 from pathlib import Path
@@ -19,18 +20,23 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
+    DataType,
+    LongType,
     MapType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
     VariantType,
 )
 
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
-from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED
-from tidetable.delta.footer_schema import footer_schema
+from tidetable.delta.column_drift import Agreed, agreed, fits, misfit
+from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED, quoted
+from tidetable.delta.footer_schema import FileColumns, columns_of
+from tidetable.delta.source_files import SourceFile, is_on_disk, local_path, source_files
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -49,6 +55,11 @@ class SourceRows:
     frame: DataFrame
     declared: StructType
     has_corrupt: bool
+    new: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were left out because the table has none such, each with a file that has it."""
+
+    files: Sequence[SourceFile] = ()
+    """What is read, as far as it lies on this machine's disk."""
 
 
 class Source:
@@ -75,14 +86,35 @@ class Source:
         """
         paths = self._existing(self.config.paths_for(after, until))
         known = None if table is None else user_schema(table)
-        if not paths and known is None:
-            # Nothing has arrived yet, but the table needs its columns: any file will do.
-            found = self._read([self.config.root], None, recursive=True)
-            return SourceRows(found.frame.limit(0), found.declared, found.has_corrupt)
+        files = self._files(paths)
+        if files == []:
+            paths = []  # a folder with nothing in it holds no rows, as one that is not there
         if not paths:
-            assert known is not None
-            return self._empty(known)
-        return self._read(paths, known)
+            return self._only_columns() if known is None else self._empty(known)
+        return self._read(paths, files, known)
+
+    def _files(self, paths: Sequence[str], *, recursive: bool = False) -> list[SourceFile] | None:
+        """The files of the paths; None if only Spark can tell."""
+        if self.config.format == "delta":  # which has files that are no longer part of it
+            return None
+        return source_files(paths, self.config.options, recursive=recursive)
+
+    def _only_columns(self) -> SourceRows:
+        """No rows: nothing has arrived yet, but the table needs its columns. Any folder will do."""
+        root = self.config.root
+        files = self._files([root], recursive=True)
+        if files == []:
+            raise UserError(
+                f"There is no file in {root} yet, so nobody knows the columns of the table. Wait "
+                "for the first one, or correct source.path."
+            )
+        if files is None:
+            found = self._read([root], None, None, recursive=True)
+        else:
+            folder = Path(files[0].path).parent
+            first = [file for file in files if Path(file.path).parent == folder]
+            found = self._read([str(folder)], first, None)
+        return SourceRows(found.frame.limit(0), found.declared, found.has_corrupt)
 
     def _empty(self, known: StructType) -> SourceRows:
         declared = StructType(
@@ -94,7 +126,7 @@ class Source:
         # Zero rows of a range rather than a local relation: one kind of plan for all batches.
         frame = self.spark.range(0).selectExpr(
             *[
-                f"cast(null as {field.dataType.simpleString()}) as `{field.name}`"
+                f"cast(null as {field.dataType.simpleString()}) as {quoted(field.name)}"
                 for field in declared
             ]
         )
@@ -106,21 +138,26 @@ class Source:
     # -- reading ---------------------------------------------------------------------------------
 
     def _read(
-        self, paths: Sequence[str], known: StructType | None, *, recursive: bool = False
+        self,
+        paths: Sequence[str],
+        files: Sequence[SourceFile] | None,
+        known: StructType | None,
+        *,
+        recursive: bool = False,
     ) -> SourceRows:
-        read = {"csv": self._read_csv, "json": self._read_json}.get(self.config.format)
+        reads = {"csv": self._read_csv, "json": self._read_json, "delta": self._read_delta}
+        read = reads.get(self.config.format, self._read_typed)
         try:
             with reading():
-                if read is None:
-                    rows = self._read_typed(paths, recursive)
-                else:
-                    rows = read(paths, known, recursive)
+                rows = read(paths, files, known, recursive)
         except AnalysisException as error:
+            if known is not None and "UNABLE_TO_INFER_SCHEMA" in str(error):
+                return self._empty(known)  # an empty folder, in a store that only Spark can list
             raise UserError(
                 f"The source {self.config.path} cannot be read as {self.config.format}: "
                 f"{_first_line(error)} Correct source.path, source.format or source.schema."
             ) from error
-        self._check_columns(rows.declared, known)
+        self._check_columns(rows.declared)
         return rows
 
     def _reader(self, recursive: bool, **extra: str):  # type: ignore[no-untyped-def]
@@ -129,41 +166,125 @@ class Source:
             options["recursiveFileLookup"] = "true"
         return self.spark.read.format(self.config.format).options(**options)
 
-    def _read_typed(self, paths: Sequence[str], recursive: bool) -> SourceRows:
-        if self.config.format == "delta":  # takes one path at a time
-            frames = [self._reader(False).load(path) for path in paths]
-            frame = reduce(lambda all_, one: all_.unionByName(one), frames)
+    def _agreed(
+        self,
+        columns: Sequence[FileColumns],
+        known: StructType | None,
+        files: Sequence[SourceFile] | None = None,
+    ) -> Agreed:
+        partitions = frozenset(name for file in files or () for name in file.partitions)
+        return agreed(columns, known, self.time_columns, self.config.new_columns, partitions)
+
+    def _read_delta(
+        self,
+        paths: Sequence[str],
+        files: Sequence[SourceFile] | None,
+        known: StructType | None,
+        recursive: bool,
+    ) -> SourceRows:
+        frames = {path: self._reader(False).load(path) for path in paths}  # takes one at a time
+        columns = [FileColumns(path, _types(frame.schema)) for path, frame in frames.items()]
+        common = self._agreed(columns, known)
+        parts = [_fitted(frame, common) for frame in frames.values()]
+        return _all(parts, common)
+
+    def _read_typed(
+        self,
+        paths: Sequence[str],
+        files: Sequence[SourceFile] | None,
+        known: StructType | None,
+        recursive: bool,
+    ) -> SourceRows:
+        columns = files and columns_of(files, self.config.format, self.config.options)
+        if not columns:
+            frame = self._reader(recursive).load(list(paths))
+            whole = FileColumns(self.config.path, _types(frame.schema))
+            common = self._agreed([whole], known)
+            return _all([_fitted(frame, common)], common)
+        common = self._agreed(columns, known, files)
+        if len(common.groups) == 1 and not columns[0].nanoseconds.intersection(common.names):
+            reader, schema = self._reader(recursive), self._known_to_spark(common, files or ())
+            frame = (reader if schema is None else reader.schema(schema)).load(list(paths))
+            parts = [_fitted(frame, common)]
         else:
-            reader = self._reader(recursive)
-            if self.config.format == "parquet" and not recursive and not self._merges_schemas:
-                found = footer_schema(paths, self.config.options)
-                reader = reader if found is None else reader.schema(found)
-            frame = reader.load(list(paths))
-        return SourceRows(frame, frame.schema, has_corrupt=False)
+            parts = [
+                self._read_group(group, common, paths, _places(group, files or (), columns))
+                for group in common.groups
+            ]
+        return _all(parts, common, files or ())
+
+    def _known_to_spark(self, common: Agreed, files: Sequence[SourceFile]) -> StructType | None:
+        """The columns as a file written by Spark tells them, which saves Spark a job."""
+        is_simple = self.config.format == "parquet" and not any(file.partitions for file in files)
+        if not is_simple or self._merges_schemas:
+            return None
+        told = next((one.as_spark for one in common.groups[0] if one.as_spark), None)
+        return None if told is None else StructType([told[name] for name in common.names])
+
+    def _read_group(
+        self,
+        group: Sequence[FileColumns],
+        common: Agreed,
+        paths: Sequence[str],
+        places: Sequence[str],
+    ) -> DataFrame:
+        """Files that are alike among themselves, but not like all others of the batch."""
+        one = group[0]
+        reader = self._reader(False)
+        if len(paths) == 1:  # so that folders inside go on to tell the values of their columns
+            reader = reader.option("basePath", paths[0])
+        nanoseconds = one.nanoseconds.intersection(common.names)
+        types = {name: LongType() if name in nanoseconds else one.types[name]
+                 for name in common.names}  # fmt: skip
+        fields = [StructField(name, kind) for name, kind in types.items() if kind is not None]
+        if len(fields) == len(types):
+            reader = reader.schema(StructType(fields))
+        elif nanoseconds:
+            odd = ", ".join(repr(name) for name, kind in types.items() if kind is None)
+            raise UserError(
+                f"The file {one.file} holds times with nanoseconds ({', '.join(nanoseconds)}), "
+                f"which Spark does not read beside a column of the type of {odd}. Write times "
+                "with microseconds."
+            )
+        frame = reader.load(list(places))
+        times = {name: _from_nanoseconds(name, one.types[name]) for name in nanoseconds}
+        frame = frame.selectExpr(*[times.get(name, quoted(name)) for name in frame.columns])
+        return _fitted(frame, common)
 
     @cached_property
     def _merges_schemas(self) -> bool:
-        """Whether this session asks all files for their columns, where an option does not say."""
-        return str(self.spark.conf.get("spark.sql.parquet.mergeSchema")).lower() == "true"
+        """Whether Spark is told to ask all files for their columns itself."""
+        told = {name.lower() for name in self.config.options}
+        always = str(self.spark.conf.get("spark.sql.parquet.mergeSchema")).lower() == "true"
+        return always or "mergeschema" in told
 
     def _read_csv(
-        self, paths: Sequence[str], known: StructType | None, recursive: bool
+        self,
+        paths: Sequence[str],
+        files: Sequence[SourceFile] | None,
+        known: StructType | None,
+        recursive: bool,
     ) -> SourceRows:
-        if known is None:
-            names = self._reader(recursive, header="true").load(list(paths)).columns
+        columns = files and columns_of(files, "csv", self.config.options)
+        if columns and not any(file.partitions for file in files or ()):
+            common = self._agreed(columns, known, files)
+            parts = [
+                self._read_alike(
+                    group[0].header,
+                    paths if len(common.groups) == 1 else _places(group, files or (), columns),
+                    common.names,
+                    recursive,
+                )
+                for group in common.groups
+            ]
+            names, new = common.names, common.new
         else:
-            names = known.fieldNames()
-        text = StructType(
-            [*(StructField(name, StringType()) for name in names), _corrupt_field()],
-        )
-        # enforceSchema=false: a file whose header differs is an error, not columns by position.
-        frame = (
-            self._reader(
-                recursive, header="true", enforceSchema="false", columnNameOfCorruptRecord=CORRUPT
-            )
-            .schema(text)
-            .load(list(paths))
-        )
+            if known is None:
+                names = tuple(self._reader(recursive, header="true").load(list(paths)).columns)
+            else:
+                names = tuple(known.fieldNames())
+            parts, new = [self._read_alike(names, paths, names, recursive)], {}
+        frame = reduce(lambda all_, one: all_.unionByName(one), parts)
         types = {field.name: field.dataType for field in (known or self._declared_by_user())}
         declared = StructType(
             [
@@ -174,11 +295,37 @@ class Source:
                 for name in names
             ]
         )
-        return SourceRows(frame, declared, has_corrupt=True)
+        return SourceRows(frame, declared, True, new, tuple(files or ()))
+
+    def _read_alike(
+        self, header: Sequence[str], places: Sequence[str], wanted: Sequence[str], recursive: bool
+    ) -> DataFrame:
+        """CSV files with this header, all as text: the columns that are wanted."""
+        names = [name.strip() or f"_c{place}" for place, name in enumerate(header)]
+        text = StructType([*(StructField(name, StringType()) for name in names), _corrupt_field()])
+        options = {
+            "header": "true",
+            # A file whose header differs is an error, not columns by position. With blanks in it
+            # it differs from what we call the columns; then we have compared it already.
+            "enforceSchema": "false" if tuple(names) == tuple(header) else "true",
+            "columnNameOfCorruptRecord": CORRUPT,
+        }
+        if set(names) != set(wanted):
+            options["columnPruning"] = "false"  # else a short line would not be noticed
+        frame = self._reader(recursive, **options).schema(text).load(list(places))
+        if set(names) == set(wanted):
+            return frame
+        return frame.select(*[quoted(name) for name in wanted], CORRUPT)
 
     def _read_json(
-        self, paths: Sequence[str], known: StructType | None, recursive: bool
+        self,
+        paths: Sequence[str],
+        files: Sequence[SourceFile] | None,
+        known: StructType | None,
+        recursive: bool,
     ) -> SourceRows:
+        columns = files and columns_of(files, "json", self.config.options)
+        new = self._agreed(columns, known, files).new if columns else {}
         found = known
         if found is None and self.config.schema:
             found = self._declared_by_user()
@@ -201,7 +348,7 @@ class Source:
             .schema(StructType([*fields, _corrupt_field()]))
             .load(list(paths))
         )
-        return SourceRows(frame, declared, has_corrupt=True)
+        return SourceRows(frame, declared, True, new, tuple(files or ()))
 
     def _declared_by_user(self) -> StructType:
         if not self.config.schema:
@@ -226,9 +373,9 @@ class Source:
         return [path for path in paths if self._is_there(path)]
 
     def _is_there(self, path: str) -> bool:
-        local = path.removeprefix("file://")
-        if "://" not in local:
-            return any(_is_on_disk(alternative) for alternative in _alternatives(local))
+        local = local_path(path)
+        if local is not None or "://" not in path:
+            return is_on_disk(local or path)
         try:
             # Asks the file system without reading a row; over Connect only the schema makes it.
             _ = self.spark.read.format("binaryFile").load(path).schema
@@ -240,7 +387,7 @@ class Source:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _check_columns(self, declared: StructType, known: StructType | None) -> None:
+    def _check_columns(self, declared: StructType) -> None:
         names = declared.fieldNames()
         wanted = {self.index.key: "key", **dict.fromkeys(self.time_columns, "time")}
         missing = sorted(set(wanted) - set(names))
@@ -265,21 +412,6 @@ class Source:
                 f"The key {self.index.key!r} is of type {key_type.simpleString()}, which has no "
                 "order. Choose a column of numbers, text, dates or times as key."
             )
-        if known is None:
-            return
-        for field in known:
-            if field.name not in names:
-                raise UserError(
-                    f"The source {self.config.path} no longer has the column {field.name!r} that "
-                    f"the table {self.index.table} has. Put it back, or make a new index."
-                )
-            now = declared[field.name].dataType
-            if not self._is_time(field) and now != field.dataType:
-                raise UserError(
-                    f"The source's column {field.name!r} is now of type {now.simpleString()}; the "
-                    f"table {self.index.table} has {field.dataType.simpleString()}. "
-                    "Put the type back, or make a new index."
-                )
 
 
 @contextmanager
@@ -299,6 +431,21 @@ def reading() -> Iterator[None]:
                 f"columns are {wanted[1] if wanted else 'not these'}. Give all files the same "
                 "columns in the same order."
             ) from error
+        if "PARQUET_COLUMN_DATA_TYPE_MISMATCH" in text:
+            column, kind, actual = (
+                part[1] if (part := re.search(pattern, text)) else "?"
+                for pattern in (r"column \[(.*?)\]", r"Spark type ([^,]+),", r"type ([A-Z0-9_]+)\.")
+            )
+            raise UserError(
+                f"The column {column!r} of the file {file[1]} is stored as {actual}, and is to be "
+                f"read as {kind}, as in other files. Write the file with that type. The table "
+                "was not changed."
+            ) from error
+        if "long overflow" in text:
+            raise UserError(
+                f"The file {file[1]} holds a time in milliseconds that is outside of all years "
+                "that Spark knows. Write it again without that row. The table was not changed."
+            ) from error
         raise TransientError(
             f"The file {file[1]} of the source cannot be read. If it is still being written, run "
             "this again later; if it is broken, replace it. The table was not changed."
@@ -314,28 +461,57 @@ def _corrupt_field() -> StructField:
     return StructField(CORRUPT, StringType())
 
 
-def _alternatives(path: str) -> list[str]:
-    """`data/{a,b}` -> `data/a`, `data/b`: Python's globs know no braces, Spark's do."""
-    braces = re.search(r"\{([^{}]*)\}", path)
-    if braces is None:
-        return [path]
-    before, after = path[: braces.start()], path[braces.end() :]
-    return [
-        whole
-        for alternative in braces[1].split(",")
-        for whole in _alternatives(before + alternative + after)
-    ]
+def _types(schema: StructType) -> dict[str, DataType | None]:
+    return {field.name: field.dataType for field in schema}
 
 
-def _is_on_disk(path: str) -> bool:
-    parts = Path(path).parts
-    globs = (i for i, part in enumerate(parts) if any(character in part for character in "*?["))
-    first = next(globs, None)
-    if first is None:
-        return Path(path).exists()
-    return any(Path(*parts[:first]).glob(str(Path(*parts[first:]))))
+def _places(
+    group: Sequence[FileColumns], files: Sequence[SourceFile], columns: Sequence[FileColumns]
+) -> list[str]:
+    """The files of a group; the first one takes those along that do not tell their columns."""
+    told = {one.file for one in columns}
+    silent = (
+        [file.path for file in files if file.path not in told] if group[0] is columns[0] else []
+    )
+    return [*(one.file for one in group), *silent]
+
+
+def _from_nanoseconds(name: str, kind: DataType | None) -> str:
+    """A number of nanoseconds as a time, rounded down to microseconds."""
+    column = quoted(name)
+    micros = f"({column} div 1000 - CASE WHEN {column} % 1000 < 0 THEN 1L ELSE 0L END)"
+    time = f"timestamp_micros({micros})"
+    if isinstance(kind, TimestampNTZType):
+        time = f"CAST({time} AS timestamp_ntz)"  # the session's zone is UTC
+    return f"{time} AS {column}"
+
+
+def _fitted(frame: DataFrame, common: Agreed) -> DataFrame:
+    """The columns to read, narrow ones widened; those that folders name stay."""
+    schema, wanted = frame.schema, []
+    for column in schema:
+        name, kind = column.name, column.dataType
+        target = common.types.get(name)
+        if name in common.new:
+            continue
+        if target is None or kind.simpleString() == target.simpleString():
+            wanted.append(quoted(name))
+        elif fits(kind, target):
+            wanted.append(f"CAST({quoted(name)} AS {target.simpleString()}) AS {quoted(name)}")
+        else:
+            raise misfit(name, "the source", kind, "the table has", target)
+    is_as_it_is = wanted == [quoted(name) for name in schema.names]
+    return frame if is_as_it_is else frame.selectExpr(*wanted)
+
+
+def _all(
+    parts: Sequence[DataFrame], common: Agreed, files: Sequence[SourceFile] = ()
+) -> SourceRows:
+    frame = reduce(lambda all_, one: all_.unionByName(one), parts)
+    return SourceRows(frame, frame.schema, False, common.new, tuple(files))
 
 
 def _first_line(error: BaseException) -> str:
     line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    line = re.sub(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+$", "", line)
     return line if line.endswith(".") else line + "."

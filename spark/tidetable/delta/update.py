@@ -32,14 +32,14 @@ from tidetable.delta.commit import (
     with_cells,
     write_commit,
 )
-from tidetable.delta.late import Stragglers, find_stragglers, recount_slot
+from tidetable.delta.late import Stragglers, counted_arrivals, find_stragglers, recount_slot
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.quarantine import Quarantine
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
-from tidetable.delta.source import Source
+from tidetable.delta.source import Source, SourceRows
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
 from tidetable.delta.steps import Step, reached
 from tidetable.delta.swap import is_on_file_system, schema_of
@@ -187,7 +187,9 @@ class Updater:
         first = 1 - self.index.period if slot is None else slot + 1
         last = 0 if slot is None else slot + 1
         known = self._schema()
-        counts = counted(self._staged(first, last, known), earliest=last)
+        rows = self._rows(first, last, known)
+        counts = counted(staged(self.index, rows, first, last), earliest=last)
+        _, misplaced = counted_arrivals(self.index, rows, first, last)
         return {
             "slot": slot,
             "next_slot": last,
@@ -196,6 +198,8 @@ class Updater:
             "dead_on_arrival": counts.dead_on_arrival,
             "quarantined": counts.quarantined,
             "reasons": counts.reasons,
+            "new_columns": sorted(rows.new),
+            "misplaced": misplaced,
         }
 
     # -- one update -----------------------------------------------------------------------------
@@ -383,10 +387,12 @@ class Updater:
 
     # -- parts of both --------------------------------------------------------------------------
 
-    def _staged(self, first: int, last: int, known: StructType | None) -> DataFrame:
+    def _rows(self, first: int, last: int, known: StructType | None) -> SourceRows:
         timeline = self.index.timeline
-        rows = self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
-        return staged(self.index, rows, first, last)
+        return self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
+
+    def _staged(self, first: int, last: int, known: StructType | None) -> DataFrame:
+        return staged(self.index, self._rows(first, last, known), first, last)
 
     def _held(self, batch: DataFrame) -> DataFrame:
         """The batch, kept while it is counted and then written, if reading it again costs more.
@@ -535,6 +541,7 @@ class Updater:
             version=after.version,
             late=sum(late.by_slot.values()),
             missing=sum(late.missing.values()),
+            misplaced=late.misplaced,
             reasons=dict(note.reasons),
             touched=touched,
             predicted_s=note.predicted_s,

@@ -1,16 +1,18 @@
 """Source paths: where a relative one starts, and the time placeholders that one may hold.
 
-A placeholder is a strftime pattern in braces, in UTC: `data/{%Y-%m-%d}/{%H}`. Braces that hold a
-comma and no percent sign are a glob of Spark's, `{a,b}`, and stay as they are.
+A placeholder is a strftime pattern in braces: `data/{%Y-%m-%d}/{%H}`. It is filled in by the clocks
+of one zone, or of several: then a time has a path in each. Braces that hold a comma and no percent
+sign are a glob of Spark's, `{a,b}`, and stay as they are.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from tidetable.core.config.mistakes import shown
 from tidetable.core.errors import UserError
@@ -98,19 +100,51 @@ def span(path: str) -> timedelta | None:
     return timedelta(days=31) if "m" in letters else timedelta(days=366)
 
 
-def expanded(path: str, after: datetime, until: datetime) -> list[str]:
+def expanded(
+    path: str, after: datetime, until: datetime, zones: Sequence[str] = ("UTC",)
+) -> list[str]:
     """The paths that can hold rows of the slots (after, until], in order, each once."""
     if after.tzinfo is None or until.tzinfo is None:
         raise ValueError("after and until need a zone")
     if until < after:
         raise ValueError(f"until ({until}) lies before after ({after})")
-    units = {_UNIT_OF[letter] for letter in _directives(path) if letter in _UNIT_OF}
-    if not units:  # no placeholder, or `{%%}` alone: a percent sign, no time
+    unit = _finest(path)
+    if unit is None:  # no placeholder, or `{%%}` alone: a percent sign, no time
         return [_filled(path, after)]
-    finest = next(unit for unit in _UNITS if unit in units)
-    times = _steps(after.astimezone(UTC), until.astimezone(UTC), finest)
     # A dict keeps the order; a pattern such as {%H} alone comes round to the same path again.
-    return list(dict.fromkeys(_filled(path, time) for time in times))
+    return list(
+        dict.fromkeys(
+            _filled(path, time)
+            for zone in zones
+            for time in _steps(after.astimezone(UTC), until.astimezone(UTC), unit, zone)
+        )
+    )
+
+
+def reach(
+    path: str, after: datetime, until: datetime, zones: Sequence[str] = ("UTC",)
+) -> tuple[datetime, datetime] | None:
+    """From when to when rows may have arrived that lie in the paths for (after, until].
+
+    None where there is no telling: without placeholders, or where the same path comes round again.
+    """
+    unit = _finest(path)
+    if unit is None or span(path) is None:
+        return None
+    low, high = after.astimezone(UTC), until.astimezone(UTC)
+    for zone in map(ZoneInfo, zones):
+        first = (after + timedelta(microseconds=1)).astimezone(zone)
+        last = _next(_truncated(until.astimezone(zone), unit), unit)
+        # Of an hour that clocks show twice: from the first time that it begins ...
+        low = min(low, _truncated(first, unit).replace(fold=0).astimezone(UTC))
+        high = max(high, last.replace(fold=1).astimezone(UTC))  # ... to the second that it ends.
+    return low, high
+
+
+def _finest(path: str) -> str | None:
+    """The unit of the finest directive; None if there is none."""
+    units = {_UNIT_OF[letter] for letter in _directives(path) if letter in _UNIT_OF}
+    return next((unit for unit in _UNITS if unit in units), None)
 
 
 def _directives(path: str) -> set[str]:
@@ -122,22 +156,52 @@ def _filled(path: str, time: datetime) -> str:
     return _PLACEHOLDER.sub(lambda match: time.strftime(match[1]), path)
 
 
-def _steps(after: datetime, until: datetime, unit: str) -> Iterator[datetime]:
-    """The starts of all units that meet (after, until]."""
+def _steps(after: datetime, until: datetime, unit: str, zone: str) -> Iterator[datetime]:
+    """A time in each unit of the zone's clocks that meets (after, until], in order."""
     if after == until:
         return
     # The first moment of the interval: `after` itself belongs to the slot before.
-    time = _truncated(after + timedelta(microseconds=1), unit)
-    count = 0
-    while time <= until:
-        count += 1
+    first = after + timedelta(microseconds=1)
+    times = _in_utc(first, until, unit) if zone == "UTC" else _by_clock(first, until, unit, zone)
+    for count, time in enumerate(times, 1):
         if count > PATHS_MAX:
             raise UserError(
                 f"More than {PATHS_MAX} paths, one for each {unit}, lie between {after} and "
                 f"{until}; read fewer slots at once, or a coarser path."
             )
         yield time
+
+
+def _in_utc(first: datetime, until: datetime, unit: str) -> Iterator[datetime]:
+    time = _truncated(first, unit)
+    while time <= until:
+        yield time
         time = _next(time, unit)
+
+
+def _by_clock(first: datetime, until: datetime, unit: str, name: str) -> Iterator[datetime]:
+    """The same by clocks that are put forward and back: hours come twice, or not at all."""
+    zone = ZoneInfo(name)
+    if unit in ("minute", "hour"):
+        # Time itself goes on; no zone changes its clocks more often than on a quarter of an hour.
+        step = _STEPS["minute"] if unit == "minute" else timedelta(minutes=15)
+        time = first
+        while time < until:
+            yield time.astimezone(zone)
+            time = _truncated(time, "minute") if unit == "minute" else _quarter(time)
+            time += step
+        yield until.astimezone(zone)
+        return
+    # Days follow each other, however long they are. Without the zone, as a calendar has them.
+    day = _truncated(first.astimezone(zone).replace(tzinfo=None), unit)
+    last = until.astimezone(zone).replace(tzinfo=None)
+    while day <= last:
+        yield day
+        day = _next(day, unit)
+
+
+def _quarter(time: datetime) -> datetime:
+    return time.replace(minute=time.minute // 15 * 15, second=0, microsecond=0)
 
 
 def _truncated(time: datetime, unit: str) -> datetime:

@@ -52,6 +52,15 @@ def _column(name: str) -> str:
     return name
 
 
+def _one_column(name: object) -> object:
+    if isinstance(name, list):
+        raise ValueError(
+            f"{shown(name)} is a list; write the name of one column. If several make up the key, "
+            "put them into one column of the source, such as concat_ws('|', a, b)"
+        )
+    return name
+
+
 def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
@@ -84,6 +93,7 @@ def _option(value: object) -> object:
 Text: TypeAlias = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1})]
 Column: TypeAlias = Annotated[
     Text,
+    BeforeValidator(_one_column),
     AfterValidator(_column),
     Field(json_schema_extra={"not": {"enum": list(RESERVED_COLUMNS)}}),
 ]
@@ -101,12 +111,19 @@ class Late(StrEnum):
     QUARANTINE = "quarantine"
 
 
+class NewColumns(StrEnum):
+    """What becomes of columns that the source has and the table has not."""
+
+    IGNORE = "ignore"
+    FAIL = "fail"
+
+
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
 class Source:
     """Where rows come from. In a loaded index `path` is absolute or a URI."""
 
     path: Annotated[Location, AfterValidator(path_pattern.checked)]
-    """Folder or file of the rows; may hold time placeholders in UTC: data/{%Y-%m-%d}/{%H}"""
+    """Folder or file of the rows; may hold time placeholders: data/{%Y-%m-%d}/{%H}"""
 
     format: Annotated[
         Text, AfterValidator(checked_format), Field(json_schema_extra={"enum": list(FORMATS)})
@@ -119,12 +136,18 @@ class Source:
     timezone: Annotated[Text, AfterValidator(_zone)] | None = None
     """The IANA zone of timestamps that carry none; without it such timestamps are an error."""
 
+    path_timezone: Annotated[Text, AfterValidator(_zone)] | None = None
+    """The IANA zone of the path's placeholders; without it both UTC and timezone are looked at."""
+
     schema: Text | None = None
     """The columns as Spark DDL, for csv and json: tail_number string, seats int"""
 
     # Not pydantic's Field: it would be checked before `format`, on which it depends.
     options: dict[str, Option] = field(default_factory=dict)
     """Options of Spark's reader for this format, such as header: true"""
+
+    new_columns: NewColumns = NewColumns.IGNORE
+    """Columns that the table does not have: left out, which `check` says, or an error."""
 
     grace: Duration = timedelta(0)
     """How long after a slot's end the source may still be incomplete."""
@@ -158,8 +181,32 @@ class Source:
     @property
     def path_span(self) -> timedelta | None:
         """How much time one path holds at most; None if there is no end to it."""
-        return path_pattern.span(self.path)
+        span = path_pattern.span(self.path)
+        # A day has up to 25 hours, and an hour that clocks show twice has two.
+        is_longer = span is not None and self.path_zones != ("UTC",)
+        return span + timedelta(hours=1) if span is not None and is_longer else span
+
+    @property
+    def path_zones(self) -> tuple[str, ...]:
+        """The zones by whose clocks the placeholders of the path are filled in."""
+        if self.path_timezone is not None:
+            return (self.path_timezone,)
+        # Nobody has said it: folders are as often by local day as in UTC. Rows are chosen by
+        # their time anyhow, so a folder too many costs a look, and one too few loses rows.
+        return tuple(dict.fromkeys(("UTC", self.timezone or "UTC")))
 
     def paths_for(self, after: datetime, until: datetime) -> list[str]:
         """The paths that can hold rows which arrived in (after, until], in order, each once."""
-        return path_pattern.expanded(self.path, after, until)
+        return path_pattern.expanded(self.path, after, until, self.path_zones)
+
+    def expected_paths_for(self, after: datetime, until: datetime) -> list[str]:
+        """Those of them that must be there if rows arrived all the time.
+
+        Where it is not said by whose clocks the folders go: those that are right by both.
+        """
+        each = [path_pattern.expanded(self.path, after, until, (zone,)) for zone in self.path_zones]
+        return [path for path in each[0] if all(path in paths for paths in each)]
+
+    def reach(self, after: datetime, until: datetime) -> tuple[datetime, datetime] | None:
+        """From when to when rows may have arrived that lie in these paths; None if at any time."""
+        return path_pattern.reach(self.path, after, until, self.path_zones)
