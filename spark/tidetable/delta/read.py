@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from tidetable.core.config import Index
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, quoted
 from tidetable.delta.log import Log, arrow
-from tidetable.delta.restriction import DATAFUSION, SPARK, Restriction
+from tidetable.delta.restriction import Restriction, spark_condition, sql_condition, sql_name
 from tidetable.delta.table import IndexTable
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def view(index: Index, slot: int | None = None) -> View:
 
 def batches(view: View, restriction: Restriction) -> Iterator[pa.RecordBatch]:
     """The rows through delta-rs, in batches as they come."""
-    where = restriction.sql(view.index, view.schema, view.as_of, DATAFUSION)
-    columns = ", ".join(map(DATAFUSION.column, view.columns))
+    where = sql_condition(restriction.tests(view.index, view.schema, view.as_of))
+    columns = ", ".join(map(sql_name, view.columns))
     sql = f"SELECT {columns} FROM t" + ("" if where is None else f" WHERE {where}")
     yield from arrow(query(view.log.table).execute(sql))
 
@@ -80,7 +80,7 @@ def sorted_rows(view: View, restriction: Restriction) -> list[dict[str, Any]]:
 
 def count(view: View, restriction: Restriction) -> int:
     """How many rows; unrestricted from the log alone."""
-    where = restriction.sql(view.index, view.schema, view.as_of, DATAFUSION)
+    where = sql_condition(restriction.tests(view.index, view.schema, view.as_of))
     if where is None:
         return view.log.rows
     answer = arrow(query(view.log.table).execute(f"SELECT count(*) AS n FROM t WHERE {where}"))
@@ -89,7 +89,7 @@ def count(view: View, restriction: Restriction) -> int:
 
 def frame(spark: SparkSession, view: View, restriction: Restriction) -> DataFrame:
     """The rows as a Spark DataFrame."""
-    where = restriction.sql(view.index, view.schema, view.as_of, SPARK)
+    where = spark_condition(restriction.tests(view.index, view.schema, view.as_of))
     table = (
         spark.read.format("delta").option("versionAsOf", view.log.version).load(view.index.table)
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
+from tidetable.delta.columns import delta_table
 from tidetable.delta.log import Log
 from tidetable.delta.table import IndexTable
 from tidetable.delta.update import Updater, UpdateReport
@@ -42,7 +43,7 @@ def _restore(spark: SparkSession, updater: Updater, log: Log, slot: int) -> bool
     note = commit.note.as_restored(uuid.uuid4().hex)
     spark.conf.set(_USER_METADATA, note.dumps())
     try:
-        spark.sql(f"RESTORE TABLE delta.`{updater.index.table}` TO VERSION AS OF {version}")
+        spark.sql(f"RESTORE TABLE {delta_table(updater.index.table)} TO VERSION AS OF {version}")
     except Exception as error:
         if any(sign in str(error) for sign in _FILES_ARE_GONE):
             return False  # VACUUM has taken its files

@@ -1,20 +1,45 @@
-"""What a read asks for, as a predicate whose values are literals of the column's type."""
+"""What a read asks for, as comparisons with values of the column's own type.
+
+Each engine gets the values in the way that leaves nothing to be read out of them: DataFusion as
+literals of SQL that has no escapes, Spark as literals of a plan, without any SQL.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import reduce
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from tidetable.core.config import Index, format_time
 from tidetable.core.errors import UserError
-from tidetable.delta.columns import EXPIRES_AT, sql_text
+from tidetable.delta.columns import EXPIRES_AT, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 _DIGITS_MAX = 38
+_INT64 = range(-(2**63), 2**63)
+_MICROSECOND = timedelta(microseconds=1)
+
+Value: TypeAlias = bool | int | float | Decimal | date | datetime | bytes | str
+
+
+@dataclass(frozen=True)
+class Test:
+    """A column compared with values: equal to one of them, or above or below the only one."""
+
+    column: str
+    operator: str
+    """=, >=, <= or >"""
+
+    kind: pa.DataType
+    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -31,116 +56,183 @@ class Restriction:
     inserted_to: datetime | None = None
     alive_at: datetime | None = None
 
-    def sql(self, index: Index, schema: pa.Schema, as_of: datetime, dialect: Dialect) -> str | None:
-        """The predicate in this dialect, or None if nothing is restricted."""
-        key_type = schema.field(index.key).type
-        key = dialect.column(index.key)
-        tests = []
-        if len(self.keys) == 1:
-            tests.append(f"{key} = {dialect.value(self.keys[0], key_type, index.key)}")
-        elif self.keys:
-            listed = ", ".join(dialect.value(text, key_type, index.key) for text in self.keys)
-            tests.append(f"{key} IN ({listed})")
-        if self.key_from is not None:
-            tests.append(f"{key} >= {dialect.value(self.key_from, key_type, index.key)}")
-        if self.key_to is not None:
-            tests.append(f"{key} <= {dialect.value(self.key_to, key_type, index.key)}")
-        inserted = dialect.column(index.inserted_at)
-        if self.inserted_from is not None:
-            tests.append(f"{inserted} >= {dialect.timestamp(self.inserted_from)}")
-        if self.inserted_to is not None:
-            tests.append(f"{inserted} <= {dialect.timestamp(self.inserted_to)}")
-        if self.alive_at is not None:
-            if self.alive_at < as_of:
-                raise UserError(
-                    f"--alive-at {format_time(self.alive_at)} lies before the table's own time, "
-                    f"{format_time(as_of)}: rows that were alive then may be gone. Ask for that "
-                    "time or a later one, or read an earlier update with --slot."
-                )
-            expires = dialect.column(index.expires_at or EXPIRES_AT)
-            tests.append(f"{expires} > {dialect.timestamp(self.alive_at)}")
-        return " AND ".join(tests) if tests else None
+    def tests(self, index: Index, schema: pa.Schema, as_of: datetime) -> list[Test]:
+        """All that have to hold; UserError if a text is no value of its column."""
+        return [*self._of_key(index, schema), *self._of_times(index, schema, as_of)]
 
+    def _of_key(self, index: Index, schema: pa.Schema) -> Iterator[Test]:
+        kind = schema.field(index.key).type
+        bounds = [(">=", self.key_from), ("<=", self.key_to)]
+        asked = [("=", self.keys)] if self.keys else []
+        asked += [(operator, (text,)) for operator, text in bounds if text is not None]
+        for operator, texts in asked:
+            values = tuple(value_of(text, kind, index.key) for text in texts)
+            yield Test(index.key, operator, kind, values)
 
-class Dialect:
-    """SQL as DataFusion (delta-rs) takes it."""
-
-    quote = '"'
-    timestamp_type = "TIMESTAMP WITH TIME ZONE"
-    naive_timestamp_type = "TIMESTAMP"
-
-    def column(self, name: str) -> str:
-        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
-
-    def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
-
-    def timestamp(self, moment: datetime) -> str:
-        return self._cast(
-            moment.astimezone(UTC).isoformat(timespec="microseconds"), self.timestamp_type
-        )
-
-    def value(self, text: str, kind: pa.DataType, column: str) -> str:
-        """What the user typed as a literal of the column's type; UserError if it is none."""
-        try:
-            text.encode()  # bytes of the command line that are no UTF-8 have no code points
-            literal = self._literal(text, kind)
-        except (ValueError, KeyError, InvalidOperation):
+    def _of_times(self, index: Index, schema: pa.Schema, as_of: datetime) -> Iterator[Test]:
+        if self.alive_at is not None and self.alive_at < as_of:
             raise UserError(
-                f"{json.dumps(text)} is not a value of the key {column!r}, "
-                f"which is of type {kind}. Write {_example(kind)}."
-            ) from None
-        return self.text(text) if literal is None else literal
+                f"--alive-at {format_time(self.alive_at)} lies before the table's own time, "
+                f"{format_time(as_of)}: rows that were alive then may be gone. Ask for that "
+                "time or a later one, or read an earlier update with --slot."
+            )
+        for column, operator, moment in (
+            (index.inserted_at, ">=", self.inserted_from),
+            (index.inserted_at, "<=", self.inserted_to),
+            (index.expires_at or EXPIRES_AT, ">", self.alive_at),
+        ):
+            if moment is not None:
+                yield Test(column, operator, schema.field(column).type, (moment,))
 
-    def _literal(self, text: str, kind: pa.DataType) -> str | None:
-        """None if a text is what the column holds."""
-        if pa.types.is_boolean(kind):
-            return {"true": "true", "false": "false"}[text.lower()]
-        if pa.types.is_integer(kind):
-            return str(int(text))
-        if pa.types.is_floating(kind):
+
+# -- what was typed --------------------------------------------------------------------------------
+
+
+def value_of(text: str, kind: pa.DataType, column: str) -> Value:
+    """What the user typed as a value of the column's type; UserError if it is none."""
+    try:
+        text.encode()  # bytes of the command line that are no UTF-8 have no code points
+        return _parsed(text, kind)
+    except (ValueError, KeyError, InvalidOperation):
+        raise UserError(
+            f"{json.dumps(text)} is not a value of the key {column!r}, "
+            f"which is of type {kind}. Write {_example(kind)}."
+        ) from None
+
+
+def _parsed(text: str, kind: pa.DataType) -> Value:
+    if pa.types.is_boolean(kind):
+        return {"true": True, "false": False}[text.lower()]
+    if pa.types.is_integer(kind):
+        return int(_with_few_digits(Decimal(int(text))))
+    if pa.types.is_floating(kind):
+        return float(text)
+    if pa.types.is_decimal(kind):
+        return _with_few_digits(Decimal(text))
+    if pa.types.is_date(kind):
+        return date.fromisoformat(text)
+    if pa.types.is_timestamp(kind):
+        return _moment(datetime.fromisoformat(text), zoned=kind.tz is not None)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return bytes.fromhex(text)  # as it is shown
+    return text
+
+
+def _with_few_digits(number: Decimal) -> Decimal:
+    if not number.is_finite() or len(f"{number:f}") > _DIGITS_MAX:
+        raise ValueError
+    return number
+
+
+def _moment(moment: datetime, *, zoned: bool) -> datetime:
+    if zoned:
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is not None:
+        raise ValueError
+    return moment
+
+
+def _micros(moment: datetime) -> int:
+    """Since 1970, exactly; of a time without a zone as if it were UTC."""
+    epoch = datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else UTC)
+    return (moment - epoch) // _MICROSECOND
+
+
+# -- DataFusion (delta-rs) -------------------------------------------------------------------------
+
+
+def sql_name(name: str) -> str:
+    """A column as DataFusion takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def sql_condition(tests: Sequence[Test]) -> str | None:
+    """The tests as DataFusion takes them; None if there are none."""
+    return " AND ".join(map(_sql_test, tests)) or None
+
+
+def _sql_test(test: Test) -> str:
+    literals = [_sql_literal(value, test.kind) for value in test.values]
+    if len(literals) == 1:
+        return f"{sql_name(test.column)} {test.operator} {literals[0]}"
+    return f"{sql_name(test.column)} IN ({', '.join(literals)})"
+
+
+def _sql_literal(value: Value, kind: pa.DataType) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
             # In the column's own width: 1.1 is another number in 32 bits than in 64.
-            return self._cast(repr(float(text)), "FLOAT" if kind.bit_width == 32 else "DOUBLE")
-        if pa.types.is_decimal(kind):
-            return self._decimal(Decimal(text))
-        if pa.types.is_date(kind):
-            return self._cast(date.fromisoformat(text).isoformat(), "DATE")
-        if pa.types.is_timestamp(kind):
-            return self._moment(datetime.fromisoformat(text), zoned=kind.tz is not None)
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return f"X'{bytes.fromhex(text).hex()}'"  # as it is shown
-        return None
-
-    def _decimal(self, number: Decimal) -> str:
-        """With its own digits: in the column's scale 1.239 would be rounded, and found as 1.24."""
-        if not number.is_finite():
-            raise ValueError
-        digits = f"{number:f}"
-        scale = len(digits.partition(".")[2])
-        if len(digits) > _DIGITS_MAX:
-            raise ValueError
-        return self._cast(digits, f"DECIMAL({_DIGITS_MAX},{scale})")
-
-    def _moment(self, moment: datetime, *, zoned: bool) -> str:
-        if zoned:
-            return self.timestamp(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-        if moment.tzinfo is not None:
-            raise ValueError
-        return self._cast(moment.isoformat(timespec="microseconds"), self.naive_timestamp_type)
-
-    def _cast(self, text: str, kind: str) -> str:
-        return f"CAST({self.text(text)} AS {kind})"
+            return _sql_cast(repr(value), "FLOAT" if kind.bit_width == 32 else "DOUBLE")
+        case Decimal():
+            return _sql_cast(f"{value:f}", _decimal_type(value))
+        case datetime():
+            # A cast of text to a timestamp goes by way of nanoseconds, which begin in 1677.
+            zone = "None" if value.tzinfo is None else 'Some("UTC")'
+            return f"arrow_cast({_micros(value)}, 'Timestamp(Microsecond, {zone})')"
+        case date():
+            return _sql_cast(value.isoformat(), "DATE")
+        case bytes():
+            return f"X'{value.hex()}'"
+    return "'" + value.replace("'", "''") + "'"
 
 
-class SparkDialect(Dialect):
-    """SQL as Spark takes it."""
+def _sql_cast(text: str, kind: str) -> str:
+    return f"CAST('{text}' AS {kind})"
 
-    quote = "`"
-    timestamp_type = "TIMESTAMP"
-    naive_timestamp_type = "TIMESTAMP_NTZ"
 
-    def text(self, value: str) -> str:
-        return sql_text(value)
+def _decimal_type(number: Decimal) -> str:
+    """With its own digits: in the column's scale 1.239 would be rounded, and found as 1.24."""
+    return f"DECIMAL({_DIGITS_MAX},{len(f'{number:f}'.partition('.')[2])})"
+
+
+# -- Spark -----------------------------------------------------------------------------------------
+
+
+def spark_condition(tests: Sequence[Test]) -> Column | None:
+    """The tests as a condition of Spark's; None if there are none."""
+    return reduce(lambda all_, one: all_ & one, map(_spark_test, tests)) if tests else None
+
+
+def _spark_test(test: Test) -> Column:
+    from pyspark.sql import functions as F
+
+    column = F.col(quoted(test.column))
+    values = [_spark_literal(value, test.kind) for value in test.values]
+    if len(values) > 1:
+        return column.isin(*values)
+    by_operator = {
+        "=": column.__eq__, ">=": column.__ge__, "<=": column.__le__, ">": column.__gt__
+    }  # fmt: skip
+    return by_operator[test.operator](values[0])
+
+
+def _spark_literal(value: Value, kind: pa.DataType) -> Column:
+    """Casts of text are folded into literals by Spark; Python's and Java's dates are never met."""
+    from pyspark.sql import functions as F
+
+    match value:
+        case bool():
+            return F.lit(value)
+        case int():
+            is_long = value in _INT64
+            return F.lit(value) if is_long else F.lit(str(value)).cast(f"decimal({_DIGITS_MAX},0)")
+        case float():
+            return F.lit(value).cast("float" if kind.bit_width == 32 else "double")
+        case Decimal():
+            return F.lit(f"{value:f}").cast(_decimal_type(value))
+        case datetime() if value.tzinfo is not None:
+            return F.timestamp_micros(F.lit(_micros(value)))
+        case datetime():
+            return F.lit(value.isoformat()).cast("timestamp_ntz")
+        case date():
+            return F.lit(value.isoformat()).cast("date")
+        case bytes():
+            return F.unhex(F.lit(value.hex()))
+    return F.lit(value)
 
 
 def _example(kind: pa.DataType) -> str:
@@ -155,10 +247,6 @@ def _example(kind: pa.DataType) -> str:
         if test(kind):
             return example
     return "its bytes in hexadecimal, such as 00ff" if pa.types.is_binary(kind) else "UTF-8"
-
-
-DATAFUSION = Dialect()
-SPARK = SparkDialect()
 
 
 def keys_or_range(keys: Sequence[str], key_from: str | None, key_to: str | None) -> tuple[str, ...]:

@@ -54,6 +54,13 @@ SETTINGS = {
     # A probe reads whole pages: with the default of 1 MB five times what it is asked for.
     "spark.hadoop.parquet.page.size": str(128 * 1024),
     "spark.sql.sources.partitionOverwriteMode": "static",
+    # Text of users and of data is text: no `${...}` in it is a variable, a backslash in a literal
+    # is what columns.sql_text takes it for, and a name in backticks is no regular expression.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    # Filters reach Parquet and Delta by way of Java: its older classes have no 10 October 1582.
+    "spark.sql.datetime.java8API.enabled": "true",
 }
 """What the code relies on, whichever master runs it."""
 

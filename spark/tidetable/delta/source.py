@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.column_drift import Agreed, agreed, fits, misfit
-from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED, quoted
+from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED, quoted, type_sql
 from tidetable.delta.footer_schema import FileColumns, columns_of
 from tidetable.delta.source_files import SourceFile, is_on_disk, local_path, source_files
 
@@ -126,7 +126,7 @@ class Source:
         # Zero rows of a range rather than a local relation: one kind of plan for all batches.
         frame = self.spark.range(0).selectExpr(
             *[
-                f"cast(null as {field.dataType.simpleString()}) as {quoted(field.name)}"
+                f"cast(null as {type_sql(field.dataType)}) as {quoted(field.name)}"
                 for field in declared
             ]
         )

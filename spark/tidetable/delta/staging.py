@@ -19,6 +19,7 @@ from tidetable.delta.columns import (
     REASON,
     quoted,
     sql_text,
+    type_sql,
 )
 from tidetable.delta.reuse import handed_over
 from tidetable.delta.source import CORRUPT, SourceRows, reading
@@ -72,7 +73,7 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
         elif as_read[name] == data_type:
             typed.append(column)
         else:
-            cast = f"try_cast({column} AS {data_type.simpleString()})"
+            cast = f"try_cast({column} AS {type_sql(data_type)})"
             typed.append(f"{cast} AS {column}")
             why = sql_text(f"wrong type: {name}")
             unreadable.append(f"CASE WHEN {column} IS NOT NULL AND {cast} IS NULL THEN {why} END")

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tidetable.core.config import Index, SchemeConfig
 from tidetable.core.errors import TidetableError, TransientError, UserError
-from tidetable.delta.columns import quoted, sql_text
+from tidetable.delta.columns import delta_table, quoted, sql_text, type_sql
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.place import PROPERTY_INDEX, PROPERTY_KIND
@@ -293,13 +293,13 @@ def create_table(
         **({} if chosen is None else {PROPERTY_CHOSEN: json.dumps(chosen, sort_keys=True)}),
         **_retention(index),
         "delta.dataSkippingStatsColumns": ",".join(
-            f"`{name}`"
+            quoted(name)
             for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
         ),
     }
-    columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
+    columns = ", ".join(f"{quoted(field.name)} {type_sql(field.dataType)}" for field in schema)
     statement = (
-        f"CREATE TABLE IF NOT EXISTS delta.`{index.table}` ({columns}, _g INT, _e INT) "
+        f"CREATE TABLE IF NOT EXISTS {delta_table(index.table)} ({columns}, _g INT, _e INT) "
         f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
     )
     for _ in range(_ATTEMPTS_MAX):
@@ -330,7 +330,7 @@ def follow_retention(spark: SparkSession, index: Index, log: Log) -> None:
     """Gives the table the retention that the YAML has now, if `log` shows another."""
     wanted = _retention(index)
     if any(log.properties.get(name) != value for name, value in wanted.items()):
-        spark.sql(f"ALTER TABLE delta.`{index.table}` SET TBLPROPERTIES ({_listed(wanted)})")
+        spark.sql(f"ALTER TABLE {delta_table(index.table)} SET TBLPROPERTIES ({_listed(wanted)})")
 
 
 def _retention(index: Index) -> dict[str, str]:
