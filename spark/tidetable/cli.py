@@ -126,7 +126,7 @@ def load(name: str) -> Index:
     from tidetable.core.config import find_index, load_index
 
     root = project_root()
-    return load_index(find_index(name, root), root)
+    return load_index(find_index(name, root), root).given_as(name)
 
 
 def parse_when(text: str | None, option: str) -> datetime | None:
@@ -638,7 +638,7 @@ def validate(
     else:
         out.print(show.outcome_summary(outcome))
         say(f"The report: {outcome.report}")
-    outcome.require()
+    outcome.require(found.argument)
 
 
 @app.command()

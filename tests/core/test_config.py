@@ -730,7 +730,7 @@ def test_a_relative_path_starts_at_the_file_if_that_is_elsewhere(tmp_path: Path)
     assert index.table == str(tmp_path / "elsewhere/.tidetable/flights_in_air")
 
 
-@pytest.mark.parametrize("path", ["/data/t", "s3a://bucket/t", "hdfs:///t", "file:/data/t"])
+@pytest.mark.parametrize("path", ["/data/t", "s3a://bucket/t", "hdfs:///t"])
 def test_absolute_paths_and_uris_stay_as_they_are(project: Path, path: str) -> None:
     assert load(project, good_without("table", and_with=f"table: {path}")).table == path
 

@@ -66,7 +66,7 @@ def drift(index: Index, state: State) -> Drift | None:
     if not parted:
         return Drift(figures=ratios)
     if parted.keys() == {"seconds"}:
-        told = f"Measure this machine again: tidetable advise {index.name} --recalibrate"
+        told = f"Measure this machine again: tidetable advise {index.argument} --recalibrate"
         return Drift(sentences, None, told, ratios)
     better, told = _better(index, state, chosen)
     return Drift(sentences, better, told, ratios)

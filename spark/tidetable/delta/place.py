@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidetable.core.config import Index
+from tidetable.core.config.location import QUARANTINE, UPDATES
 from tidetable.delta.log import reader_uri
 
 PROPERTY_INDEX = "tidetable.index"
@@ -22,12 +23,12 @@ folders that begin with _."""
 
 def quarantine_path(index: Index) -> str:
     """The table of the rows that were not taken."""
-    return index.table.rstrip("/") + "_quarantine"
+    return index.table.rstrip("/") + QUARANTINE
 
 
 def updates_path(index: Index) -> str:
     """The table with a row for each update."""
-    return index.table.rstrip("/") + "_updates"
+    return index.table.rstrip("/") + UPDATES
 
 
 def local_folder(path: str) -> Path | None:

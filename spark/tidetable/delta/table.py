@@ -155,8 +155,8 @@ class IndexTable:
         if log.files and not trusting:
             raise DamagedTable(
                 f"The log of {self.path} no longer says at which slot the table stands. "
-                f"Load it again: tidetable replay {self.index.name} --from J, J being the slot to "
-                "start with."
+                f"Load it again: tidetable replay {self.index.argument} --from J, J being the slot "
+                "to start with."
             )
         return None
 
@@ -165,7 +165,7 @@ class IndexTable:
         if state is None:
             raise UserError(
                 f"The index {self.index.name!r} has no table yet at {self.path}. "
-                f"Make it: tidetable update {self.index.name}"
+                f"Make it: tidetable update {self.index.argument}"
             )
         return state
 
@@ -180,7 +180,7 @@ class IndexTable:
             if log is None or not log.files:
                 raise UserError(
                     f"The index {self.index.name!r} has no table yet at {self.path}; there is "
-                    f"nothing to replay. Make it: tidetable update {self.index.name}"
+                    f"nothing to replay. Make it: tidetable update {self.index.argument}"
                 )
             if first < 1:
                 raise UserError(f"--from {first}: a replay can start from slot 1 on.")
@@ -254,7 +254,7 @@ class IndexTable:
 
     def _check_undamaged(self, state: State, later: list[Commit]) -> None:
         mend = (
-            f"Put it right with: tidetable replay {self.index.name} "
+            f"Put it right with: tidetable replay {self.index.argument} "
             f"--from {max(1, state.slot)} (it restores the slot before and goes again)."
         )
         for commit in reversed(later):

@@ -518,7 +518,7 @@ class Updater:
                 f"Version {after.version} of {self.index.table} holds {after.rows} rows by its "
                 f"file statistics, but live before + inserted - expired is {note.live}. The source "
                 "may have changed while it was read. Put it right with: "
-                f"tidetable replay {self.index.name} --from {max(1, note.slot)}"
+                f"tidetable replay {self.index.argument} --from {max(1, note.slot)}"
             )
         if plan is None:
             touched = [touched_cell(cell, "load", f"loaded as of slot {note.slot}")

@@ -50,17 +50,20 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"report": str(self.report)}
 
-    def require(self) -> Outcome:
-        """Itself; raises QualityFailed if it is no success."""
+    def require(self, argument: str | None = None) -> Outcome:
+        """Itself; raises QualityFailed if it is no success.
+
+        `argument` is how the index was given to the command, for the advice; else its name.
+        """
         if not self.success:
-            raise QualityFailed(self)
+            raise QualityFailed(self, argument)
         return self
 
 
 class QualityFailed(TidetableError):
     """The table is not what it must be. A retry finds the same: somebody has to mend it."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, argument: str | None = None) -> None:
         self.outcome = outcome
         self.findings = list(outcome.failed)
         number = len(self.findings)
@@ -68,7 +71,7 @@ class QualityFailed(TidetableError):
         names = {finding.name for finding in self.findings}
         super().__init__(
             f"{number} of {outcome.checked} checks of {outcome.index!r} failed at slot "
-            f"{outcome.slot}. {what} {advice(outcome.index, outcome.slot, names)} "
+            f"{outcome.slot}. {what} {advice(argument or outcome.index, outcome.slot, names)} "
             f"The report is {outcome.report}."
         )
 

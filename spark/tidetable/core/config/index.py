@@ -7,6 +7,7 @@ then one mistake does not hide another, as a check of the whole would, that runs
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationI
 from pydantic.dataclasses import dataclass
 
 from tidetable.core import slot
-from tidetable.core.config import path_pattern
+from tidetable.core.config import location, path_pattern
 from tidetable.core.config.lifetime import lifetime_sql
 from tidetable.core.config.mistakes import Misfits, shown
 from tidetable.core.config.quantities import (
@@ -30,13 +31,16 @@ from tidetable.core.config.quantities import (
     parse_bad_rows_max,
 )
 from tidetable.core.config.scheme import NOT_CHOSEN, AutoConfig, SchemeChoice, SchemeConfig
-from tidetable.core.config.source import CLOSED, Column, Location, Source, Text
+from tidetable.core.config.source import CLOSED, Column, Source, Text
 from tidetable.core.schemes import Scheme
 from tidetable.core.slot import Timeline
 
 PERIOD_MAX = 1_000_000
 QUARANTINE_EXTRA = timedelta(days=7)
 """So much longer than a good row may live a bad one stays, for whoever looks into it."""
+
+_GIVEN = "_given"
+"""No field: neither the YAML nor the table says how somebody called the index."""
 
 NAME_PATTERN = "[a-z][a-z0-9_]{0,62}"
 # Rows in the table lie where these put them: a changed value would look for them elsewhere.
@@ -108,6 +112,12 @@ def _name(name: str) -> str:
     return name
 
 
+def _table_place(path: str, info: ValidationInfo) -> str:
+    """As for a source: without a loader a path stays as it is written."""
+    base = (info.context or {}).get("base")
+    return path if base is None else location.table_place(path, base)
+
+
 def _expires_or_lives(schema: dict[str, Any]) -> None:
     schema["oneOf"] = [{"required": ["expires_at"]}, {"required": ["lifetime"]}]
 
@@ -156,7 +166,7 @@ class Index:
     end: Time | None = None
     """The time after which there are no more updates, with a zone."""
 
-    table: Location
+    table: Annotated[Text, AfterValidator(_table_place)]
     """Where the Delta table is: a folder or a URI such as s3a://bucket/table"""
 
     scheme: SchemeChoice
@@ -216,7 +226,17 @@ class Index:
 
     def with_scheme(self, scheme: SchemeConfig) -> Index:
         """The same index with this scheme."""
-        return replace(self, scheme=scheme)
+        return replace(self, scheme=scheme).given_as(self.__dict__.get(_GIVEN))
+
+    def given_as(self, written: str | None) -> Index:
+        """The same index, which remembers what a user wrote to name it: a path, or its name."""
+        object.__setattr__(self, _GIVEN, written)
+        return self
+
+    @property
+    def argument(self) -> str:
+        """The index as a command takes it, for advice that works as it is printed."""
+        return shlex.quote(self.__dict__.get(_GIVEN) or self.name)
 
     @property
     def layout_fingerprint(self) -> dict[str, Any]:
@@ -279,11 +299,13 @@ class Index:
         if path_pattern.has_placeholders(table):
             raise ValueError(f"{shown(table)} has a time placeholder; a table has one place")
         source = info.data.get("source")
-        if source and path_pattern.overlap(source.path, table):
-            raise ValueError(
-                f"{shown(table)} and source.path, {shown(source.path)}, lie in each other; "
-                "write a folder of its own"
-            )
+        for one in location.tables_at(table):
+            if source and location.overlap(source.path, one):
+                beside = "" if one == table else ", which belongs to the table,"
+                raise ValueError(
+                    f"{shown(one)}{beside} and source.path, {shown(source.path)}, lie in each "
+                    "other; write a folder of its own"
+                )
         return table
 
     @field_validator("scheme")

@@ -1,4 +1,4 @@
-"""Source paths: where a relative one starts, and the time placeholders that one may hold.
+"""Source paths: the time placeholders that one may hold.
 
 A placeholder is a strftime pattern in braces: `data/{%Y-%m-%d}/{%H}`. It is filled in by the clocks
 of one zone, or of several: then a time has a path in each. Braces that hold a comma and no percent
@@ -7,11 +7,9 @@ sign are a glob of Spark's, `{a,b}`, and stay as they are.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from tidetable.core.config.mistakes import shown
@@ -20,7 +18,6 @@ from tidetable.core.errors import UserError
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDER = re.compile(r"\{([^{}]*%[^{}]*)\}")
 _DIRECTIVE = re.compile(r"%(-?.|$)")
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # From fine to coarse: what one step of the pattern's finest directive is.
 _UNIT_OF = {"M": "minute", "H": "hour", "d": "day", "j": "day", "m": "month", "Y": "year"}
 _STEPS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
@@ -52,13 +49,6 @@ def checked(path: str) -> str:
     return path
 
 
-def resolved(path: str, base: str) -> str:
-    """A relative path below `base`; a URI or an absolute path as it is."""
-    if _URI.match(path) or path.startswith("/"):
-        return path
-    return os.path.normpath(Path(base, path))
-
-
 def has_placeholders(path: str) -> bool:
     return _PLACEHOLDER.search(path) is not None
 
@@ -69,17 +59,6 @@ def root(path: str) -> str:
     if first is None:
         return path
     return path[: first.start()].rpartition("/")[0] or "/"
-
-
-def overlap(source: str, table: str) -> bool:
-    """Whether one lies in the other: then the source is read, or vacuumed, with the table."""
-    # Beside the folders that placeholders make there is room for a table.
-    table_in_source = not has_placeholders(source) and _within(table, source)
-    return table_in_source or _within(root(source), table)
-
-
-def _within(path: str, folder: str) -> bool:
-    return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def span(path: str) -> timedelta | None:

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from tidetable.core.config import path_pattern
+from tidetable.core.config import location, path_pattern
 from tidetable.core.config.formats import (
     FORMATS,
     as_spark_spells,
@@ -76,7 +76,7 @@ def _zone(name: str) -> str:
 def _located(path: str, info: ValidationInfo) -> str:
     """Relative paths start at the folder that the loader names; without a loader they stay."""
     base = (info.context or {}).get("base")
-    return path if base is None else path_pattern.resolved(path, base)
+    return path if base is None else location.resolved(path, base)
 
 
 def _option(value: object) -> object:
