@@ -48,9 +48,17 @@ def report(slot: int, inserted: int = 10) -> UpdateReport:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def test_an_update_table_gives_up_columns_rather_than_readability() -> None:
+def updates(width: int, *reports: UpdateReport) -> list[str]:
+    file = io.StringIO()
+    lines = show.UpdateLines(Console(file=file, width=width, color_system=None, highlight=False))
+    for one in reports:
+        lines.show(one)
+    return file.getvalue().splitlines()
+
+
+def test_the_lines_of_an_update_give_up_columns_rather_than_readability() -> None:
     reports = [report(1), report(2)]
-    wide = drawn(show.update_table(reports), 120)
+    wide = updates(120, *reports)
     assert wide[0].split() == [
         "slot", "as", "of", "inserted", "expired", "dead", "bad", "live", "rewritten", "written",
         "cells", "s",
@@ -59,14 +67,20 @@ def test_an_update_table_gives_up_columns_rather_than_readability() -> None:
         "1", "2013-01-02", "14:00Z", "10", "2", "0", "1", "1,234", "50", "68", "KB", "7", "2.3",
     ]  # fmt: skip
     assert len(wide) == 3
-    narrow = drawn(show.update_table(reports), 80)
+    narrow = updates(80, *reports)
     assert len(narrow) == 3
     assert "cells" not in narrow[0]
     assert "as of" in narrow[0]
-    narrower = drawn(show.update_table(reports), 60)
+    narrower = updates(60, *reports)
     assert len(narrower) == 3
     assert "as of" not in narrower[0]
     assert "live" in narrower[0]
+
+
+def test_numbers_that_grow_widen_their_column_and_stay_whole() -> None:
+    lines = updates(80, report(1), report(2, inserted=123_456_789_012), report(3))
+    assert "123,456,789,012" in lines[2]
+    assert lines[3].index(" 10 ") == lines[2].index("789,012") + 4
 
 
 def test_rows_that_fit_are_a_table() -> None:

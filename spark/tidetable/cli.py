@@ -6,8 +6,8 @@ Exit status: 0 done (also when there was nothing to do), 1 failed but a retry ca
 
 from __future__ import annotations
 
+import logging
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from tidetable import __version__
 from tidetable.core.errors import TidetableError, UserError
+from tidetable.core.failures import failure
+from tidetable.terminal import Output, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,11 +48,16 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # `| head` has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except KeyboardInterrupt:
-            say("Stopped. What was committed stays; run it again to go on.")
+        except KeyboardInterrupt as stop:
+            # What was under way knows more than nothing, or says nothing.
+            say(str(stop) or "Stopped. What was committed stays, and nothing is half done.")
             raise typer.Exit(130) from None
         except Exception as error:
             if os.environ.get("TIDETABLE_DEBUG") and not isinstance(error, TidetableError):
+                raise
+            raise typer.Exit(tell(error, as_json=ctx.meta.get(_JSON, False))) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of Rust, which is no Exception
                 raise
             raise typer.Exit(tell(error, as_json=ctx.meta.get(_JSON, False))) from None
 
@@ -65,8 +71,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Output(highlight=False)
+err = Output(stderr=True, highlight=False)
 
 ROWS_SHOWN = 20
 _JSON = "tidetable.json"
@@ -201,9 +207,9 @@ def _show_check(index: Index, answer: dict[str, Any], *, with_source: bool) -> N
         f"{answer['quarantined']:,} bad"
     )
     for reason, rows in sorted(answer["reasons"].items()):
-        out.print(f"    {rows:>6,}  {reason}", markup=False)
+        out.print(f"    {rows:>6,}  {visible(reason)}", markup=False)
     if answer["new_columns"]:
-        names = ", ".join(answer["new_columns"])
+        names = visible(", ".join(answer["new_columns"]))
         out.print(f"  not in the table, so left out (source.new_columns): {names}", markup=False)
     if answer["misplaced"]:
         out.print(f"  {_misplaced(answer['misplaced'])}", markup=False)
@@ -404,35 +410,65 @@ def _time_of(index: Index, slot: int) -> str:
 
 
 def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: bool) -> None:
-    if as_json:
-        for report in reports:
-            emit(report.as_json())
-            _tell_late(report)
-        return
+    """Shows each commit when it is made, whatever becomes of those that follow."""
+    try:
+        if as_json:
+            for report in reports:
+                emit(report.as_json())
+                _tell_late(index, report)
+        else:
+            _show_run(index, reports, commits)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_where_it_stopped(index)) from None
+
+
+def _show_run(index: Index, reports: Iterator[UpdateReport], commits: int) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from tidetable import show
 
-    done: list[UpdateReport] = []
+    done = bad = 0
+    lines = show.UpdateLines(out)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())  # fmt: skip
-    quiet = not err.is_terminal
-    with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
-        task = progress.add_task(index.name, total=max(1, commits))
-        for report in reports:
-            done.append(report)
-            progress.update(task, advance=1, description=f"{index.name} slot {report.slot}")
-            _tell_late(report)
+    # The bar is drawn where the lines go, if that is a terminal: so they go above it.
+    bar = out if out.is_terminal else err
+    try:
+        with Progress(
+            *columns, console=bar, transient=True, disable=not bar.is_terminal
+        ) as progress:
+            task = progress.add_task(index.name, total=max(1, commits))
+            for report in reports:
+                lines.show(report)
+                done, bad = done + 1, bad + report.quarantined
+                progress.update(task, advance=1, description=f"{index.name} slot {report.slot}")
+                _tell_late(index, report)
+    finally:
+        if bad:
+            from tidetable.delta.place import quarantine_path
+
+            told = "1 bad row is" if bad == 1 else f"{bad:,} bad rows are"
+            say(f"{told} in quarantine: {quarantine_path(index)}")
     if not done:
         say("Nothing to do: another writer has applied these slots already.")
-        return
-    out.print(show.update_table(done))
-    bad = sum(report.quarantined for report in done)
-    if bad:
-        from tidetable.delta.place import quarantine_path
 
-        told = "1 bad row is" if bad == 1 else f"{bad:,} bad rows are"
-        say(f"{told} in quarantine: {quarantine_path(index)}")
+
+def _where_it_stopped(index: Index) -> str:
+    """What an update that was interrupted leaves behind, from the log: nobody else knows it all."""
+    from tidetable.delta.table import IndexTable
+
+    try:
+        state = IndexTable(index).state(trusting=True)
+    except Exception:  # no time for the whole story
+        return ""
+    if state is None:
+        stands = f"{index.name} has no rows yet"
+    else:
+        stands = f"{index.name} stands at slot {state.slot}, as of {_time_of(index, state.slot)}"
+    return (
+        f"Stopped. {stands}: what was committed stays, and nothing is half done. "
+        f"To go on: tidetable update {index.argument}"
+    )
 
 
 def _tell_choice(progress: str) -> None:
@@ -441,7 +477,7 @@ def _tell_choice(progress: str) -> None:
         say(progress)
 
 
-def _tell_late(report: UpdateReport) -> None:
+def _tell_late(index: Index, report: UpdateReport) -> None:
     if report.late:
         say(f"slot {report.slot}: {report.late:,} rows arrived after their slot was done")
     if report.misplaced:
@@ -449,7 +485,8 @@ def _tell_late(report: UpdateReport) -> None:
     if report.missing:
         say(
             f"slot {report.slot}: the source holds {report.missing:,} rows fewer for past slots "
-            "than were read then; if that is intended: tidetable replay"
+            f"than were read then; if that is intended: tidetable replay {index.argument} --from "
+            "J, J being the first of these slots"
         )
 
 
@@ -849,44 +886,31 @@ def busy(what: str, quiet: bool) -> Iterator[None]:
 
 def say(sentence: str) -> None:
     """To people, on stderr: stdout is for the answer."""
-    err.print(sentence, markup=False, soft_wrap=True)
+    err.print(visible(sentence, lines=True), markup=False, soft_wrap=True)
 
 
-def tell(error: Exception, *, as_json: bool) -> int:
+def tell(error: BaseException, *, as_json: bool) -> int:
     """Says on stderr what went wrong; the exit status."""
     expected = isinstance(error, TidetableError)
-    retry_can_help = error.retry_can_help if isinstance(error, TidetableError) else True
-    text = str(error) if expected else gist(error)
+    if isinstance(error, TidetableError):
+        text, retry_can_help = str(error), error.retry_can_help
+    else:
+        found = failure(error)
+        text, retry_can_help = found.text, found.retry_can_help
     if as_json:
         from tidetable.show import json_line
 
         sys.stderr.write(json_line({"error": text, "retry_can_help": retry_can_help}) + "\n")
     else:
-        err.print("[bold red]error:[/] " if expected else "[bold red]failed:[/] ", end="")
+        mark = "failed" if retry_can_help and not expected else "error"
+        err.print(f"[bold red]{mark}:[/] ", end="")
         say(text)
         if not expected:
-            say("A retry may help. TIDETABLE_DEBUG=1 shows the whole error.")
+            say(("A retry may help. " if retry_can_help else "") + _DEBUG_SHOWS)
     return 1 if retry_can_help else 2
 
 
-_NOT_THE_GIST = re.compile(r"An error occurred while calling|JVM stacktrace|Traceback|\s+at |$")
-_VAGUE = re.compile(r"Job aborted|\[TASK_WRITE_FAILED|\[FAILED_READ_FILE|Writing job aborted")
-_JAVA_CLASS = re.compile(r"^:? ?(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
-
-
-def gist(error: BaseException) -> str:
-    """What an unexpected error says, in a line: of Spark's the message, not the stack."""
-    lines = str(error).splitlines()
-    telling = [line for line in lines if not _NOT_THE_GIST.match(line)]
-    if not telling:
-        return type(error).__name__
-    first = _JAVA_CLASS.sub("", telling[0]).strip()
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    if causes and _VAGUE.match(first):
-        first = f"{first} {_JAVA_CLASS.sub('', causes[-1]).strip()}"
-    # Python's own errors are often a bare value: KeyError: 'x'.
-    is_bare = type(error).__module__ == "builtins" and not isinstance(error, OSError)
-    return f"{type(error).__name__}: {first}" if is_bare else first
+_DEBUG_SHOWS = "TIDETABLE_DEBUG=1 shows the whole error."
 
 
 def _version(wanted: bool) -> None:
@@ -906,6 +930,9 @@ def root(
 
 def main() -> None:
     """The entry point."""
+    if not os.environ.get("TIDETABLE_DEBUG"):
+        # Libraries log what they raise as well (Py4J a whole stack for Ctrl-C); we say it once.
+        logging.getLogger().addHandler(logging.NullHandler())
     app()
 
 

@@ -1,7 +1,8 @@
 """What people see in a terminal: tables, the picture of the cells, sizes in words.
 
 Whatever can be wider than the terminal looks at its width when it is printed, and gives up what
-matters least: a table drops columns, rows of many columns are shown one below the other.
+matters least: a table drops columns, rows of many columns are shown one below the other. Where
+there is no terminal nothing is wrapped or cut. Text that may come from data goes through `_line`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tidetable.core.config import format_time
 from tidetable.core.simulate import Simulation
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.status import Outlook, Status
+from tidetable.terminal import ENDLESS, visible, visible_json
 
 if TYPE_CHECKING:
     from tidetable.core.advise import Advice
@@ -35,6 +37,9 @@ _BLUES = ("grey50", "#1f4e79", "#2e75b6", "#5b9bd5", "#9dc3e6")
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BARS_HIGH = 5
 _LINES_OF_CELLS_MAX = 4
+_PICTURE_WIDTH = 100
+_TABLE_WIDTH = 1_000
+"""For pictures, and for tables of rows, where there is no terminal that is of some width."""
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -49,6 +54,15 @@ class _Column:
     """Where the table is too wide, columns go in order of their rank; those of rank 0 stay."""
 
 
+def _room(options: ConsoleOptions, without_terminal: int) -> int:
+    return without_terminal if options.max_width >= ENDLESS else options.max_width
+
+
+def _line(text: str, style: str = "") -> Text:
+    """A line of its own, whatever is in it."""
+    return Text(visible(text), style=style)
+
+
 class _FirstThatFits:
     """Prints the first candidate that is no wider than the terminal, or else the last."""
 
@@ -56,10 +70,10 @@ class _FirstThatFits:
         self.candidates = candidates
 
     def chosen(self, console: Console, options: ConsoleOptions) -> RenderableType:
-        endless = options.update(max_width=100_000)
+        endless = options.update(max_width=ENDLESS)
         for make in self.candidates[:-1]:
             found = make()
-            if Measurement.get(console, endless, found).maximum <= options.max_width:
+            if Measurement.get(console, endless, found).maximum <= _room(options, _TABLE_WIDTH):
                 return found
         return self.candidates[-1]()
 
@@ -82,9 +96,9 @@ def _fitted_table(columns: Sequence[_Column]) -> RenderableType:
 def _table(columns: Sequence[_Column]) -> Table:
     table = _empty_table()
     for column in columns:
-        table.add_column(column.name, justify=column.justify)
+        table.add_column(_line(column.name), justify=column.justify)
     for row in zip(*(column.values for column in columns), strict=True):
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_line, row))
     return table
 
 
@@ -92,27 +106,60 @@ def _empty_table() -> Table:
     return Table(header_style="bold", pad_edge=False, box=None, padding=(0, 2, 0, 0))
 
 
-def update_table(reports: Sequence[UpdateReport]) -> RenderableType:
-    """One line for each commit."""
+class UpdateLines:
+    """One line for each commit as it is made: what comes later may fail."""
 
-    def numbers(name: str) -> list[str]:
-        return [f"{getattr(report, name):,}" for report in reports]
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.widths: dict[str, int] = {}
+        """Of the columns that are shown. One becomes wider with the first value that is."""
 
-    return _fitted_table(
-        [
-            _Column("slot", [str(report.slot) for report in reports]),
-            _Column("as of", [short_time(report.as_of) for report in reports], "left", rank=3),
-            _Column("inserted", numbers("inserted")),
-            _Column("expired", numbers("expired")),
-            _Column("dead", numbers("dead_on_arrival"), rank=4),
-            _Column("bad", numbers("quarantined")),
-            _Column("live", numbers("live")),
-            _Column("rewritten", numbers("rewritten_rows"), rank=5),
-            _Column("written", [human_bytes(report.written_bytes) for report in reports]),
-            _Column("cells", numbers("cells"), rank=1),
-            _Column("s", [f"{report.seconds:.1f}" for report in reports], rank=2),
+    def show(self, report: UpdateReport) -> None:
+        """The line of this commit; before the first one the heads of the columns."""
+        columns = _update_columns(report)
+        if not self.widths:
+            self.widths = self._fitting(columns)
+            self._print({name: name for name in self.widths}, columns)
+        values = {column.name: column.values[0] for column in columns}
+        for name in self.widths:
+            self.widths[name] = max(self.widths[name], len(values[name]))
+        self._print(values, columns)
+
+    def _fitting(self, columns: Sequence[_Column]) -> dict[str, int]:
+        widths = {one.name: max(len(one.name), 3, len(one.values[0])) for one in columns}
+        for column in sorted((one for one in columns if one.rank), key=lambda one: one.rank):
+            if sum(widths.values()) + 2 * (len(widths) - 1) <= self.console.width:
+                break
+            del widths[column.name]
+        return widths
+
+    def _print(self, values: Mapping[str, str], columns: Sequence[_Column]) -> None:
+        to_left = {column.name for column in columns if column.justify == "left"}
+        cells = [
+            values[name].ljust(width) if name in to_left else values[name].rjust(width)
+            for name, width in self.widths.items()
         ]
-    )
+        # Wider than the terminal only if numbers grow: rather a broken line than half a number.
+        self.console.print(_line("  ".join(cells).rstrip()), soft_wrap=True)
+
+
+def _update_columns(report: UpdateReport) -> list[_Column]:
+    def number(name: str, rank: int = 0, *, of: str = "") -> _Column:
+        return _Column(name, [f"{getattr(report, of or name):,}"], rank=rank)
+
+    return [
+        _Column("slot", [str(report.slot)]),
+        _Column("as of", [short_time(report.as_of)], "left", rank=3),
+        number("inserted"),
+        number("expired"),
+        number("dead", 4, of="dead_on_arrival"),
+        number("bad", of="quarantined"),
+        number("live"),
+        number("rewritten", 5, of="rewritten_rows"),
+        _Column("written", [human_bytes(report.written_bytes)]),
+        number("cells", 1),
+        _Column("s", [f"{report.seconds:.1f}"], rank=2),
+    ]
 
 
 def status_table(found: Iterable[Status]) -> RenderableType:
@@ -180,13 +227,28 @@ def _records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Renderabl
     for number, row in enumerate(rows, start=1):
         if len(rows) > 1:
             parts.append(Text(f"── {number} ".ljust(40, "─"), style="dim", overflow="crop"))
+        parts.append(_Record(columns, row))
+    return Group(*parts)
+
+
+class _Record:
+    """A row, one value a line; in a terminal a long value goes on below where it began."""
+
+    def __init__(self, columns: Sequence[str], row: Sequence[str]) -> None:
+        self.names, self.values = list(map(visible, columns)), list(map(visible, row))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= ENDLESS:
+            width = max(map(len, self.names), default=0)
+            for name, value in zip(self.names, self.values, strict=True):
+                yield Text(f"{name.ljust(width)}  {value}", no_wrap=True, overflow="ignore")
+            return
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="bold", no_wrap=True)
         grid.add_column(overflow="fold")
-        for name, value in zip(columns, row, strict=True):
+        for name, value in zip(self.names, self.values, strict=True):
             grid.add_row(Text(name), Text(value))
-        parts.append(grid)
-    return Group(*parts)
+        yield grid
 
 
 # -- upkeep ----------------------------------------------------------------------------------------
@@ -195,9 +257,10 @@ def _records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Renderabl
 def outcome_summary(outcome: Outcome) -> RenderableType:
     """What a validation found: a line, and one for each finding."""
     held = outcome.checked - len(outcome.failed) - len(outcome.warnings)
-    lines = [Text(f"{outcome.index}, slot {outcome.slot}: {held} of {outcome.checked} checks hold")]
-    lines += [Text(f"  failed: {one.sentence}", style="red") for one in outcome.failed]
-    lines += [Text(f"  warning: {one.sentence}", style="yellow") for one in outcome.warnings]
+    head = f"{outcome.index}, slot {outcome.slot}: {held} of {outcome.checked} checks hold"
+    lines = [_line(head)]
+    lines += [_line(f"  failed: {one.sentence}", "red") for one in outcome.failed]
+    lines += [_line(f"  warning: {one.sentence}", "yellow") for one in outcome.warnings]
     return Group(*lines)
 
 
@@ -220,7 +283,7 @@ def maintenance(done: Mapping[str, Any]) -> RenderableType:
         rows = done.get("quarantine_dropped_rows", 0) + done.get("quarantine_digested_rows", 0)
         if rows:
             lines.append(f"quarantine: {number_of(rows, 'old row')} dropped")
-    return Group(*map(Text, lines))
+    return Group(*map(_line, lines))
 
 
 def purged(found: Purge, *, deleted: bool) -> RenderableType:
@@ -234,7 +297,7 @@ def purged(found: Purge, *, deleted: bool) -> RenderableType:
     lines += [f"Left alone: {path}, a Delta table of its own" for path in found.skipped]
     if found.files and not deleted:
         lines.append("Nothing was deleted; --yes deletes them.")
-    return Group(*map(Text, lines))
+    return Group(*map(_line, lines))
 
 
 def _files(number: int) -> str:
@@ -276,17 +339,18 @@ class _CellsPicture:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         natural = self.margin + len(self.es) * (2 + self.width)
-        width = min(natural, options.max_width)
+        width = min(natural, _room(options, _PICTURE_WIDTH))
         return Measurement(width, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        per_line = max(1, (options.max_width - self.margin) // (2 + self.width))
+        room = _room(options, _PICTURE_WIDTH) - self.margin
+        per_line = max(1, room // (2 + self.width))
         lines = -(-len(self.es) // per_line) * len(self.gs)
         if len(self.es) <= per_line or lines <= _LINES_OF_CELLS_MAX:
             for first in range(0, len(self.es), per_line):
                 yield from self._numbered(self.es[first : first + per_line])
         else:
-            yield from self._shaded(max(1, options.max_width - self.margin - 2))
+            yield from self._shaded(max(1, room - 2))
         for log in self.logs:
             state = self.cells[log]
             line = self._label(str(log))
@@ -350,7 +414,7 @@ class _Forecast:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         label = len(f"{sum(self.rows.values()):,}") + 2
-        room = max(1, options.max_width - label - 3)
+        room = max(1, _room(options, _PICTURE_WIDTH) - label - 3)
         together = -(-len(self.slots) // room)
         firsts = range(self.slots.start, self.slots.stop, together)
         bars = [sum(self.rows.get(s, 0) for s in range(f, f + together)) for f in firsts]
@@ -443,7 +507,7 @@ def advice(found: Advice) -> RenderableType:
 def drift_summary(found: Drift) -> RenderableType:
     """A line for each way in which the table has parted from what was predicted."""
     lines = [*found.sentences, found.advice] if found.advice else list(found.sentences)
-    return Group(*(Text(f"drift: {line}", style="yellow") for line in lines))
+    return Group(*(_line(f"drift: {line}", "yellow") for line in lines))
 
 
 def _yaml(value: Any) -> str:
@@ -504,9 +568,10 @@ def plain(value: Any) -> str:
 def json_line(data: Any) -> str:
     """One JSON object on one line, whatever types the user's columns have."""
     try:
-        return json.dumps(data, default=plain, ensure_ascii=False, allow_nan=False)
+        line = json.dumps(data, default=plain, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError):  # JSON has no NaN, and names are text
-        return json.dumps(_json_safe(data), ensure_ascii=False)
+        line = json.dumps(_json_safe(data), ensure_ascii=False)
+    return visible_json(line)
 
 
 def _json_safe(data: Any) -> Any:

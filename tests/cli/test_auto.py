@@ -179,7 +179,7 @@ def test_a_slower_machine_is_to_be_measured_again(
     updated(monkeypatch, seconds=5.0)
     found = tidetable("status", workspace.yaml).out
     assert "drift: Updates take 2.5 times the time" in found
-    assert "tidetable advise things --recalibrate" in found
+    assert f"tidetable advise {workspace.yaml} --recalibrate" in found
 
 
 def test_other_rows_are_searched_for_another_setting(

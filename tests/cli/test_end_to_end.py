@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,29 @@ def test_an_update_with_a_jvm_of_its_own_and_reads_without_any(workspace: Worksp
     for command in (["status"], ["plan"], ["scan", "--count"]):
         name, *options = command
         assert run(name, workspace.yaml, *options, java=False).returncode == 0
+
+
+@pytest.mark.spark
+def test_ctrl_c_is_one_sentence_and_what_was_committed_stays(workspace: Workspace) -> None:
+    workspace.add([row(number, number / 10, number / 10 + 3) for number in range(300)])
+    workspace.describe()
+    with subprocess.Popen(
+        [COMMAND, "update", workspace.yaml, "--slots", "30"],
+        env={**os.environ, "TIDETABLE_HOME": str(PROJECT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as update:  # fmt: skip
+        assert update.stdout is not None
+        for line in update.stdout:  # as they are committed, though it is no terminal
+            if line.split()[0] == "2":
+                break
+        os.killpg(update.pid, signal.SIGINT)  # as a terminal does it: to all that it runs
+        _, told = update.communicate(timeout=120)
+    assert update.returncode == 130
+    assert len(told.splitlines()) == 1, told
+    assert told.startswith("Stopped. things stands at slot ")
+    assert "nothing is half done" in told
+    again = run("status", workspace.yaml, "--json", java=False)
+    assert 2 <= json.loads(again.stdout)["slot"] < 30
 
 
 @pytest.mark.spark

@@ -101,7 +101,7 @@ def test_without_a_table_it_says_how_to_make_one(
     command, *rest = arguments
     found = tidetable(command, workspace.describe(), *rest)
     assert (found.status, found.out) == (2, "")
-    assert "tidetable update things" in found.sentence
+    assert f"tidetable update {workspace.yaml}" in found.sentence
 
 
 def test_a_replay_without_a_table(workspace: Workspace) -> None:

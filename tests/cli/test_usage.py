@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from tests.cli.runner import tidetable
-from tidetable.cli import app, gist
+from tidetable.cli import app
 from tidetable.core.errors import TransientError, UserError
+from tidetable.core.failures import gist
 
 COMMANDS = (
     "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "validate",
@@ -151,6 +152,7 @@ def test_a_stop_by_the_user_is_status_130(monkeypatch: pytest.MonkeyPatch) -> No
     found = tidetable("status", "x")
     assert found.status == 130
     assert "What was committed stays" in found.err
+    assert len(found.err.splitlines()) == 1
 
 
 JAVA = """An error occurred while calling o57.save.

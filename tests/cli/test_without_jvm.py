@@ -272,4 +272,4 @@ def test_rows_that_somebody_else_wrote(things: Workspace) -> None:
         found = tidetable(command, things.yaml)
         assert (found.status, found.out) == (2, "")
         assert "was not made by Tidetable" in found.sentence
-        assert "tidetable replay things" in found.sentence
+        assert f"tidetable replay {things.yaml}" in found.sentence

@@ -24,6 +24,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidetable.core.config import Engine, Index
 from tidetable.pipeline.catalog import load_entry, project_root
+from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SparkJob(SparkSubmitOperator):
         self.arguments = list(arguments)
         self._child: subprocess.Popen[str] | None = None
 
+    @no_pointless_retry
     def execute(self, context: Context) -> list[dict[str, Any]]:  # type: ignore[override]
         """Runs the job on the engine that the index asks for."""
         index = load_entry(self.index_name)

@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import (
 from tidetable.core.config import format_time, parse_time
 from tidetable.core.errors import TidetableError
 from tidetable.pipeline.catalog import load_entry, project_root
+from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink, ReportsLink
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class PlanUpdate(IndexTask):
         super().__init__(**kwargs)
         self.until = until
 
+    @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.delta.table import DamagedTable
         from tidetable.pipeline.preparation import prepare
@@ -131,6 +133,7 @@ class Validate(IndexTask):
         self.due = due
         """Whether the table has to stand at the slot of this run's interval, or anywhere."""
 
+    @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.delta.updates import Updates
         from tidetable.pipeline.metrics import emit
@@ -166,6 +169,7 @@ class Validate(IndexTask):
 class Maintain(IndexTask):
     """Checkpoint, VACUUM, clean-up: only when due, otherwise skipped."""
 
+    @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.delta.maintain import due, maintain
         from tidetable.delta.table import IndexTable
@@ -192,6 +196,7 @@ class Probe(IndexTask):
         self.key = key
         self.alive_at = alive_at
 
+    @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.pipeline.probing import probe
 
@@ -224,6 +229,7 @@ class Purge(IndexTask):
         super().__init__(**kwargs)
         self.delete = delete
 
+    @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.delta.maintain import purge, purgeable
         from tidetable.show import human_bytes
