@@ -17,8 +17,8 @@ unix_micros(`expires_at`) - unix_micros(`arrived_at`) > 43200000000L
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.arithmeticOverflowError(x.scala:1)
 """
 CAST = """[CAST_INVALID_INPUT] The value 'many' of the type "STRING" cannot be cast to "INT" \
-because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` \
-to tolerate malformed input and return NULL instead. SQLSTATE: 22018
+because it is malformed. Correct the value as per the syntax, or change its target type. \
+Use `try_cast` to tolerate malformed input and return NULL instead. SQLSTATE: 22018
 == DataFrame ==
 "cast" was called from
 """
