@@ -27,8 +27,8 @@ from tidetable.core.config.location import overlap, resolved
         ("file:///x/t", "/x/t"),
         ("FILE:///x//t/", "/x/t"),
         ("file://localhost/x/t", "/x/t"),
-        ("~/t", "/home/me/t"),
-        ("~", "/home/me"),
+        ("~/t", "/at_home/me/t"),
+        ("~", "/at_home/me"),
         ("~nobody_at_all/t", "/base/~nobody_at_all/t"),
         ("./main.sales.coupons", "/base/main.sales.coupons"),
         ("t", "/base/t"),
@@ -38,7 +38,7 @@ from tidetable.core.config.location import overlap, resolved
 def test_every_spelling_has_one_form(
     written: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/at_home/me")
     assert resolved(written, "/base") == form
 
 

@@ -1,7 +1,13 @@
 // Elements, the tooltip, and drawing again when the room changes.
 // Text always becomes a text node, so nothing that comes from data can become markup.
+// Marks that turn text round, and what else nobody sees, are shown as escapes.
 
 const SVG = "http://www.w3.org/2000/svg";
+const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+function visible(text) {
+  return String(text).replace(UNSEEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -10,7 +16,7 @@ function filled(element, attributes, children) {
     else element.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children.flat(2)) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+    if (child !== null && child !== undefined && child !== false) element.append(child instanceof Node ? child : visible(child));
   }
   return element;
 }

@@ -367,7 +367,7 @@ function drawQuarantine(data) {
 function drawProbe(data) {
   $("probe").hidden = !data.probe;
   if (!data.probe) return;
-  part("probe-column", data.key, (element) => element.replaceChildren(data.key));
+  part("probe-column", data.key, (element) => element.replaceChildren(html("span", null, data.key)));
   const { example } = data.probe;
   $("probe-example").hidden = !example;
   part("probe-example", example, (element) => {

@@ -23,6 +23,7 @@ from tidetable.core.errors import TidetableError
 from tidetable.pipeline.catalog import load_entry, project_root
 from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink, ReportsLink
+from tidetable.terminal import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -213,10 +214,11 @@ class Probe(IndexTask):
         more = " (there are more)" if found["cut"] else ""
         told = "1 live row" if len(rows) == 1 else f"{len(rows)} live rows"
         self.log.info(
-            "%s: %s%s as of %s (slot %s)", self.key, told, more, found["as_of"], found["slot"]
-        )
+            "%s: %s%s as of %s (slot %s)",
+            visible(self.key), told, more, found["as_of"], found["slot"],
+        )  # fmt: skip
         for row in rows:
-            self.log.info(", ".join(f"{name} = {value}" for name, value in row.items()))
+            self.log.info(visible(", ".join(f"{name} = {value}" for name, value in row.items())))
         return {name: found[name] for name in ("key", "slot", "as_of", "cut")} | {"rows": rows}
 
 
