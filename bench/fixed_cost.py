@@ -2,9 +2,9 @@
 
     make bench-fixed
 
-Two tables of the same stream take turns in one warm session: one whose files Spark writes and
-delta-rs commits (delta/swap.py), and one that Spark's Delta writes and commits, as it does with
-tables of deletion vectors and in object stores. Every third slot has no row. Writes
+Two tables of the same stream take turns in one warm session: one whose files Spark writes as such
+(delta/swap.py), and one that Spark's Delta writes in a private table (delta/workbench.py), as it
+does for tables with deletion vectors and in object stores. Every third slot has no row. Writes
 bench/results/fixed_cost.md.
 """
 
@@ -38,7 +38,7 @@ WARM_UP = 24
 UPDATES = 60
 EMPTY_EVERY = 3
 SCHEME: dict[str, object] = {"name": "sweep", "groups": 8}
-WAYS = {"swap": "Spark writes, delta-rs commits", "spark": "Spark's Delta writes and commits"}
+WAYS = {"swap": "Spark writes Parquet", "spark": "Spark's Delta writes in a private table"}
 console = Console(highlight=False)
 
 

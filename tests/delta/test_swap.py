@@ -1,4 +1,4 @@
-"""Plain tables: Spark writes the files, delta-rs commits them. Others stay with Spark's Delta."""
+"""Spark writes the files, of plain tables as such and of others by its Delta; we commit them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from tests.workspace import Workspace, at, log_of, row
 from tidetable.core.config import Index
 from tidetable.core.errors import TransientError
 from tidetable.delta import swap, update
-from tidetable.delta.commit import write_commit
+from tidetable.delta.commit import Change, LostRace, Removal, workbench, write_commit
 from tidetable.delta.log import Log
 from tidetable.delta.maintain import purge
 from tidetable.delta.place import INCOMING
+from tidetable.delta.rebuild import rebuild
+from tidetable.delta.replay import replay
 from tidetable.delta.stored import stored_files
 from tidetable.delta.table import IndexTable, create_table
 from tidetable.delta.update import Updater
@@ -30,7 +32,7 @@ def engine(index: Index) -> str:
     """Who made the newest commit."""
     log = log_of(index)
     (info,) = [one["commitInfo"] for one in log.actions(log.version) if "commitInfo" in one]
-    return "Spark" if "Spark" in info.get("engineInfo", "") else "delta-rs"
+    return str(info["engineInfo"]).split("/", maxsplit=1)[0]
 
 
 def updated(spark: SparkSession, workspace: Workspace, slot: int, **changes: Any) -> Index:
@@ -40,30 +42,36 @@ def updated(spark: SparkSession, workspace: Workspace, slot: int, **changes: Any
     return index
 
 
-@pytest.mark.parametrize(
-    ("scheme", "by"),
-    [
-        ({"name": "sweep", "groups": 3}, "delta-rs"),
-        ({"name": "sweep", "groups": 3, "deletion_vectors": True}, "Spark"),
-    ],
-    ids=["plain", "deletion vectors"],
-)
-def test_who_commits(
-    spark: SparkSession, workspace: Workspace, scheme: dict[str, Any], by: str
-) -> None:
-    index = updated(spark, workspace, 1, scheme=scheme)
-    assert engine(index) == by
-    assert workspace.ids() == expected(1)
+@pytest.mark.parametrize("vectors", [False, True], ids=["plain", "deletion vectors"])
+def test_every_commit_is_ours(spark: SparkSession, workspace: Workspace, vectors: bool) -> None:
+    """The first one, updates, a rebuild, the way back, and another retention."""
+    scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
+    index = updated(spark, workspace, 3, scheme=scheme)
+    rebuild(Updater(spark, index))
+    list(replay(Updater(spark, index), 3))
+    index = workspace.index(scheme=scheme, keep_versions_for="72h")
+    list(Updater(spark, index).catch_up(4))
+    log = log_of(index)
+    operations = []
+    for version in range(log.version + 1):
+        (info,) = [one["commitInfo"] for one in log.actions(version) if "commitInfo" in one]
+        assert info["engineInfo"].startswith("Tidetable/")
+        operations.append(info["operation"])
+    assert operations == ["CREATE TABLE", *["WRITE"] * 5, "RESTORE", "WRITE", "WRITE",
+                          "SET TBLPROPERTIES"]  # fmt: skip
+    assert workspace.ids() == expected(4)
+    assert not (workspace.table / INCOMING).exists() or not any(
+        (workspace.table / INCOMING).iterdir()
+    )
 
 
-def test_a_table_that_somebody_has_given_a_constraint_is_left_to_spark(
+def test_what_somebody_asks_of_writers_spark_s_delta_obeys(
     spark: SparkSession, workspace: Workspace
 ) -> None:
-    """It is Spark's Delta that obeys it."""
     index = updated(spark, workspace, 1)
     spark.sql(f"ALTER TABLE delta.`{index.table}` ADD CONSTRAINT small CHECK (id < 1000)")
     list(Updater(spark, index).catch_up(2))
-    assert engine(index) == "Spark"
+    assert engine(index) == "Tidetable"
     assert workspace.ids() == expected(2)
     workspace.add([row(5000, 2.5, 5)])
     with pytest.raises(Exception, match="CHECK constraint small"):
@@ -83,7 +91,7 @@ def test_its_statistics_are_those_that_spark_finds_in_the_same_rows(
     create_table(spark, twin, StructType(swap.schema_of(log)[:-2]))
     for file in log.files:
         swap.rows_of(spark, log, [file]).write.format("delta").mode("append").save(twin.table)
-    assert engine(twin) == "Spark"
+    assert engine(twin) == "Apache-Spark"
     ours, theirs = ([*statistics(one)] for one in (log, log_of(twin)))
     assert len(ours) > 1
     assert sorted(ours) == sorted(theirs)
@@ -135,8 +143,10 @@ def test_one_that_comes_late_leaves_nothing_behind(
     stored = {file.path for file in stored_files(state.log)}
     rows = swap.rows_of(spark, state.log, state.log.files)
     for fence in (state.fence, "another"):  # that one is used up, this one is not
-        with pytest.raises(swap.NotTheNewest):
-            swap.swap(state.log, rows, state.log.files, state.note.as_rebuilt("run"), fence)
+        with workbench(state.log, None) as bench:
+            change = Change(state.log, rows, Removal(everything=True), bench)
+            with pytest.raises(LostRace):
+                write_commit(spark, change, state.note.as_rebuilt("run"), fence)
     assert {file.path for file in stored_files(state.log)} == stored
     assert workspace.ids() == expected(1)
 

@@ -10,25 +10,24 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread, Timer
-from typing import Any, ClassVar
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.core.config import Index
-from tidetable.core.errors import TransientError
-from tidetable.delta import update
+from tidetable.delta import table, update
+from tidetable.delta.append import append_version
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
 from tidetable.delta.note import Note
+from tidetable.delta.place import INCOMING
 from tidetable.delta.quarantine import Quarantine
 from tidetable.delta.steps import Step, watched
-from tidetable.delta.table import create_table
 from tidetable.delta.update import Updater
 
 pytestmark = pytest.mark.spark
@@ -225,53 +224,32 @@ def test_a_row_without_an_arrival_is_quarantined_once_by_a_fold_and_a_single_upd
 def test_a_table_that_another_makes_at_the_same_moment_is_taken(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta then fails in one of many ways; what counts is that there is a table, or soon will."""
+    """Both have found the place free; one of them makes the first version."""
     workspace.add(rows_of_every_slot())
     index = workspace.index()
+    other = Updater(spark, index)
+    waiting = [lambda: list(other.catch_up(0))]
 
-    class Late:
-        """Comes to the place first while the other is there, then when it has just been there."""
+    def make(path: str, version: int, actions: list[dict[str, Any]]) -> None:
+        if version == 0 and path == index.table and waiting:
+            waiting.pop()()
+        append_version(path, version, actions)
 
-        errors: ClassVar = [
-            "org.apache.hadoop.fs.FileAlreadyExistsException",
-            "[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table",
-        ]
-
-        def sql(self, text: str) -> None:
-            error = self.errors.pop()
-            if not self.errors:
-                spark.sql(text)
-            raise RuntimeError(error)
-
-    def create(_: SparkSession, index: Index, schema: StructType) -> None:
-        create_table(Late(), index, schema)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(update, "create_table", create)
-    assert [report.slot for report in Updater(spark, index).catch_up(0)] == [0]
+    monkeypatch.setattr(table, "append_version", make)
+    assert list(Updater(spark, index).catch_up(0)) == []
+    assert not waiting
     assert workspace.ids() == expected(0)
+    assert steps(index) == [(None, 0)]
 
 
-def test_a_table_that_another_has_only_begun_is_waited_for(
-    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+def test_what_a_killed_maker_of_the_table_has_left_is_no_obstacle(
+    spark: SparkSession, workspace: Workspace
 ) -> None:
-    """Its folder is there and the first commit is not: Spark then takes it for a table."""
+    """Of a version before this one an empty log, of this one a folder on its way in."""
     workspace.add(rows_of_every_slot())
     index = workspace.index()
-    log = workspace.table / "_delta_log"
-    log.mkdir(parents=True)
-    with pytest.raises(TransientError, match=r"began to make the table at .* not finished"):
-        list(Updater(spark, index).catch_up(0))
-
-    def create(_: SparkSession, index: Index, schema: StructType) -> None:
-        twin = workspace.folder / "twin"
-        create_table(spark, replace(index, table=str(twin)), schema)
-        commit = f"{0:020d}.json"
-        finishing = Timer(0.5, lambda: (twin / "_delta_log" / commit).rename(log / commit))
-        finishing.start()
-        create_table(spark, index, schema)
-        finishing.join()
-
-    monkeypatch.setattr(update, "create_table", create)
+    (workspace.table / "_delta_log").mkdir(parents=True)
+    (workspace.table / INCOMING / "run" / "_delta_log").mkdir(parents=True)
     assert [report.slot for report in Updater(spark, index).catch_up(0)] == [0]
     assert workspace.ids() == expected(0)
 

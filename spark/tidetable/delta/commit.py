@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,19 +19,36 @@ from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.delta import swap
+from tidetable.delta.actions import live_rows, removal_of
+from tidetable.delta.append import (
+    NotTheNewest,
+    append_version,
+    commit_info,
+    commit_time,
+    keeps_commit_times,
+    transaction,
+)
 from tidetable.delta.arrange import arrange, arranged, key_ranges, spread
+from tidetable.delta.checkpoint import checkpoint_if_due
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.log import DataFile, Log
+from tidetable.delta.log import DataFile, Log, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.reuse import handed_over
 from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
 from tidetable.delta.staging import expiry_column
+from tidetable.delta.steps import Step, reached
+from tidetable.delta.storage import remove_files
+from tidetable.delta.workbench import Outcome, Workbench
 
 _LOST_A_RACE = (
     "ConcurrentTransaction", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite",
     "DELTA_CONCURRENT", "MetadataChanged", "ProtocolChanged",
 )  # fmt: skip
+
+
+class OtherRows(Exception):
+    """What was written is not what the note counts."""
 
 
 class LostRace(Exception):
@@ -41,14 +62,6 @@ class Removal:
     cells: frozenset[Cell] = frozenset()
     rows: tuple[str, ...] = ()
     everything: bool = False
-
-    @property
-    def predicate(self) -> str | None:
-        """For the rows that leave; None if none can."""
-        if self.everything:
-            return "true"
-        whole = [in_cells(sorted(self.cells))] if self.cells else []
-        return " OR ".join([*whole, *self.rows]) or None
 
     def files(self, log: Log) -> list[DataFile]:
         """The files of the cells that leave."""
@@ -64,6 +77,8 @@ class Change:
     """To be written; None if there are none."""
 
     removal: Removal
+    bench: Workbench
+    """Where Spark's Delta works, for tables that need it."""
 
 
 def removed_by(plan: Plan, scheme: Scheme, log: Log) -> Removal:
@@ -82,15 +97,23 @@ def removed_by(plan: Plan, scheme: Scheme, log: Log) -> Removal:
     return Removal(frozenset(leaving_whole) & present, tuple(rows))
 
 
-def kept_rows(spark: SparkSession, plan: Plan, scheme: Scheme, log: Log) -> DataFrame | None:
+def workbench(log: Log, plan: Plan | None) -> Workbench:
+    """Where Spark's Delta can work on the cells that the plan touches; on all if there is none."""
+    return Workbench(log, set(log.cells) if plan is None else set(plan.touched) & set(log.cells))
+
+
+def kept_rows(
+    spark: SparkSession, plan: Plan, scheme: Scheme, bench: Workbench
+) -> DataFrame | None:
     """The live rows that have to be written again, in the cells they go to."""
+    log = bench.log
     rewritten = _read_again(plan, log)
     routes = list(_routes(plan, log))
     if not rewritten and not routes:
         return None
 
     def alive(cells: list[Cell]) -> DataFrame:
-        return _stored(spark, log, cells).where(alive_after(plan.last))
+        return _stored(spark, bench, cells).where(alive_after(plan.last))
 
     frames = [alive(rewritten)] if rewritten else []
     group = scheme.group_sql(EXPIRATION_SLOT)
@@ -103,13 +126,13 @@ def alive_after(slot: int) -> str:
     return f"{EXPIRATION_SLOT} > {handed_over(f'{slot}L', EXPIRATION_SLOT)}"
 
 
-def _stored(spark: SparkSession, log: Log, cells: list[Cell]) -> DataFrame:
+def _stored(spark: SparkSession, bench: Workbench, cells: list[Cell]) -> DataFrame:
     """The rows of these cells."""
-    wanted = set(cells)
+    log, wanted = bench.log, set(cells)
     files = [file for file in log.files if file.cell in wanted]
     if swap.is_plain(log) and swap.are_in_cells(files):
         return swap.rows_of(spark, log, files)
-    return spark.read.format("delta").load(log.path).where(in_cells(cells))
+    return bench.rows(spark).where(in_cells(cells))
 
 
 def _routes(plan: Plan, log: Log) -> Iterator[tuple[Route, list[Cell]]]:
@@ -228,25 +251,92 @@ def _read_again(plan: Plan, log: Log) -> list[Cell]:
 def write_commit(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
     """Writes the rows and removes what leaves, in one commit that uses up `fence`.
 
-    A fence that is used up already makes this a silent no-op or raises LostRace; the caller looks
-    at the newest note to learn which commit counts.
+    LostRace, with the table as it was, if it is not the next one after the version of the change.
     """
+    log = change.log
+    if log.table.transaction_version(fence) is not None:
+        raise LostRace(f"{fence} is used up")
+    outcome = _outcome(spark, change, note)
+    reached(Step.FILES_WRITTEN)
     try:
-        if _can_be_swapped(change):
-            swap.swap(change.log, change.rows, change.removal.files(change.log), note, fence)
-        else:
-            _write_with_spark(spark, change, note, fence)
-    except swap.NotTheNewest as error:
-        raise LostRace(str(error)) from error
-    except swap.OtherRows as error:
+        _check_rows(log, outcome.actions, note)
+        publish(log, outcome.actions, note, fence)
+    except OtherRows as error:
+        remove_files(log.path, outcome.files)
         raise TransientError(
-            f"{change.log.path} would hold {error}: the source was changed while it was read. The "
+            f"{log.path} would hold {error}: the source was changed while it was read. The "
             "table was left as it was. Run it again once nothing writes to the source's past."
         ) from error
-    except Exception as error:
-        if was_lost_race(error):
-            raise LostRace(str(error).splitlines()[0]) from error
+    except NotTheNewest as error:
+        remove_files(log.path, outcome.files)
+        raise LostRace(str(error)) from error
+
+
+def publish(
+    log: Log, actions: list[dict[str, Any]], note: Note, fence: str, operation: str = "WRITE"
+) -> None:
+    """Makes the version after `log`, with the note in it; NotTheNewest if there is one."""
+    version = log.version + 1
+    info = commit_info(
+        operation,
+        log.version,
+        metadata={"configuration": log.properties},
+        parameters={"mode": "Overwrite", "partitionBy": json.dumps([CELL_G, CELL_E])},
+        user_metadata=note.dumps(),
+        after_ms=commit_time(log.actions(log.version)) if keeps_commit_times(log.properties) else 0,
+    )
+    try:
+        append_version(log.path, version, [info, transaction(fence), *actions])
+    except NotTheNewest:
         raise
+    except Exception:
+        latest = open_log(log.path)
+        found = None if latest is None else latest.commit(version)
+        if found is None or found.note is None or found.note.run != note.run:
+            raise
+        # It is in the log; what failed came after that.
+    checkpoint_if_due(log, version)
+
+
+def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
+    """The files that come and those that go, as actions; those that come are written."""
+    log, removal = change.log, change.removal
+    if _can_be_swapped(change):
+        gone = [
+            removal_of(
+                {
+                    "path": file.path,
+                    "size": file.bytes,
+                    "partitionValues": {CELL_G: str(file.cell.g), CELL_E: str(file.cell.e)},
+                },
+                _now_ms(),
+            )
+            for file in removal.files(log)
+        ]
+        added = [] if change.rows is None else swap.written(log, change.rows, note.run)
+        return Outcome([*added, *gone], [one["add"]["path"] for one in added])
+    outcome = _by_spark(spark, change)
+    leaving = {file.path for file in removal.files(log)}
+    gone = [
+        removal_of(added, _now_ms())
+        for path, added in change.bench.began_with.files.items()
+        if unquote(path) in leaving
+    ]
+    if len(gone) != len(leaving):
+        raise TransientError(
+            f"The log of {log.path} names other files than before. Run it again; if it says the "
+            "same, the log is damaged."
+        )
+    return Outcome([*outcome.actions, *gone], outcome.files)
+
+
+def _by_spark(spark: SparkSession, change: Change) -> Outcome:
+    """What Spark's Delta does: rows that come, and rows that leave files which stay."""
+    leaving = " OR ".join(change.removal.rows) or None
+    if change.rows is None and leaving is None:
+        return Outcome()
+    rows = change.bench.rows(spark).limit(0) if change.rows is None else change.rows
+    return change.bench.written(rows, leaving)
 
 
 def _can_be_swapped(change: Change) -> bool:
@@ -257,21 +347,21 @@ def _can_be_swapped(change: Change) -> bool:
     )
 
 
-def _write_with_spark(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
-    rows = change.rows
-    if rows is None:
-        rows = spark.read.format("delta").load(change.log.path).limit(0)
-    writer = (
-        rows.write.format("delta")
-        .option("txnAppId", fence)
-        .option("txnVersion", 1)
-        .option("userMetadata", note.dumps())
-    )
-    removed = change.removal.predicate
-    if removed is None:
-        writer.mode("append").save(change.log.path)
-    else:
-        writer.mode("overwrite").option("replaceWhere", removed).save(change.log.path)
+def _check_rows(log: Log, actions: list[dict[str, Any]], note: Note) -> None:
+    """OtherRows if the table would not hold as many rows as the note says."""
+    stored = {file.path: file.rows for file in log.files}
+    rows = log.rows
+    for action in actions:
+        if "add" in action:
+            rows += live_rows(action["add"])
+        elif "remove" in action:
+            rows -= stored[unquote(action["remove"]["path"])]
+    if rows != note.live:
+        raise OtherRows(f"{rows} rows, where {note.live} were counted")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def was_lost_race(error: Exception) -> bool:

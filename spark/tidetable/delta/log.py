@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,12 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.errors import TransientError
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.delta.note import Note
-
-_CHANGES_NO_ROW = frozenset(
-    {
-        "CREATE TABLE", "OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "RENAME COLUMN",
-        "UPGRADE PROTOCOL", "ADD CONSTRAINT", "DROP CONSTRAINT", "SET TABLE PROPERTIES",
-        "DROP FEATURE", "CLUSTER BY", "COMPUTE STATS", "FSCK", "ADD FEATURE",
-    }
-)  # fmt: skip
-"""Operations after which the table holds the same rows as before."""
+from tidetable.delta.storage import reader_uri, storage
 
 _FILE_COLUMNS = frozenset(
     {
@@ -36,14 +26,6 @@ _FILE_COLUMNS = frozenset(
         f"min.{EXPIRATION_SLOT}", f"max.{EXPIRATION_SLOT}",
     }
 )  # fmt: skip
-
-
-def reader_uri(path: str) -> str:
-    """The path as delta-rs takes it: Hadoop writes s3a:// where everybody else writes s3://."""
-    for hadoop, plain in (("s3a://", "s3://"), ("s3n://", "s3://"), ("wasbs://", "az://")):
-        if path.startswith(hadoop):
-            return plain + path[len(hadoop) :]
-    return path.removeprefix("file://") if path.startswith("file:///") else path
 
 
 def arrow(stream: Any) -> pa.RecordBatchReader:
@@ -75,13 +57,19 @@ class Commit:
     metadata: str | None
     """What the writer put into the commit as userMetadata."""
 
+    text: str = field(repr=False)
+    """All of it: an action in each line."""
+
     @cached_property
     def note(self) -> Note | None:
         return Note.loads(self.metadata)
 
-    @property
+    @cached_property
     def changes_rows(self) -> bool:
-        return self.operation not in _CHANGES_NO_ROW
+        """Whether it says that the rows are others now. By its files: operations have any name."""
+        from tidetable.delta.actions import changes_rows  # which reads logs itself
+
+        return changes_rows(json.loads(line) for line in self.text.splitlines() if line)
 
 
 def open_log(path: str, version: int | None = None) -> Log | None:
@@ -105,7 +93,7 @@ class Log:
     @cached_property
     def storage(self) -> pafs.FileSystem:
         """The table's folder as a file system, wherever it is stored."""
-        return pafs.PyFileSystem(DeltaStorageHandler(reader_uri(self.path)))
+        return storage(self.path)
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -121,8 +109,8 @@ class Log:
         for line in text.splitlines():
             if '"commitInfo"' in line and "commitInfo" in (action := json.loads(line)):
                 info = action["commitInfo"]
-                return Commit(version, info.get("operation", "?"), info.get("userMetadata"))
-        return Commit(version, "?", None)
+                return Commit(version, info.get("operation", "?"), info.get("userMetadata"), text)
+        return Commit(version, "?", None, text)
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """All that version `version` says; FileNotFoundError once the log of that time is gone."""
@@ -197,16 +185,12 @@ class Log:
         )
 
     def deleted_rows(self) -> Mapping[str, int]:
-        """Rows hidden by deletion vectors, by file name. delta-rs lists the vectors, not counts."""
+        """Rows hidden by deletion vectors, by file name."""
         if self.properties.get("delta.enableDeletionVectors", "false") != "true":
             return {}
-        counts: dict[str, int] = {}
-        for record in arrow(self.table.deletion_vectors()):
-            masks = record.column("selection_vector")
-            for row, path in enumerate(record.column("filepath").to_pylist()):
-                mask = masks[row].values
-                counts[path.rsplit("/", 1)[-1]] = len(mask) - (mask.true_count or 0)
-        return counts
+        from tidetable.delta.actions import hidden_rows  # which reads logs itself
+
+        return hidden_rows(self)
 
     @cached_property
     def cells(self) -> Mapping[Cell, CellState]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 FORMAT = 1
@@ -73,19 +73,25 @@ class Note:
             return None
         try:
             data: dict[str, Any] = json.loads(text)
-        except ValueError:
-            return None
-        if data.pop(_MARK, None) != FORMAT:
-            return None
+            return Note._parsed(data) if data.pop(_MARK, None) == FORMAT else None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None  # somebody else's, whatever it looks like
+
+    @staticmethod
+    def _parsed(data: dict[str, Any]) -> Note:
         slot = int(data["slot"])
         forecast = data.pop("live_by_expiration", [])
         data.setdefault("previous", None)
         for name in ("arrivals", "late"):
-            data[name] = {int(key): value for key, value in data.get(name, {}).items()}
-        return Note(
-            **data,
-            live_by_expiration={slot + 1 + i: rows for i, rows in enumerate(forecast) if rows},
+            data[name] = {int(key): int(value) for key, value in data.get(name, {}).items()}
+        known = {one.name for one in fields(Note)}
+        note = Note(
+            # What a later version of this program says beyond that is none of our business.
+            **{name: value for name, value in data.items() if name in known},
+            live_by_expiration={slot + 1 + i: int(rows) for i, rows in enumerate(forecast) if rows},
         )
+        _check_types(note)
+        return note
 
     def as_restored(self, run: str) -> Note:
         """The same state, put back by a later commit."""
@@ -101,3 +107,12 @@ class Note:
             self, kind=kind, run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
             expired=0, arrivals={}, late={}, reasons={}, predicted_s=None,
         )  # fmt: skip
+
+
+def _check_types(note: Note) -> None:
+    """TypeError if it is not what a commit of ours says."""
+    counts = (note.slot, note.read, note.inserted, note.dead_on_arrival, note.quarantined,
+              note.expired, note.live, 0 if note.previous is None else note.previous)  # fmt: skip
+    texts = (note.index, note.run, note.kind)
+    if not all(type(one) is int for one in counts) or not all(isinstance(t, str) for t in texts):
+        raise TypeError(f"not a note: {note}")

@@ -2,52 +2,106 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
-from pyspark.sql import SparkSession
+from deltalake.exceptions import DeltaError
 
-from tidetable.delta.columns import delta_table
-from tidetable.delta.log import Log
-from tidetable.delta.table import IndexTable
-from tidetable.delta.update import Updater, UpdateReport
-
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_FILES_ARE_GONE = ("Not all files from version", "MISSING", "FileNotFound", "does not exist")
+from tidetable.core.errors import TransientError
+from tidetable.delta.actions import Contents, contents, removal_of
+from tidetable.delta.append import NotTheNewest
+from tidetable.delta.commit import publish
+from tidetable.delta.garbage import missing_files
+from tidetable.delta.log import Log, open_log
+from tidetable.delta.note import Note
+from tidetable.delta.steps import Step, reached
+from tidetable.delta.table import IndexTable, State
+from tidetable.delta.update import RACES_MAX, Updater, UpdateReport
 
 
 def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
     """Restores the state before slot `first` and applies the slots up to where the table stood.
 
     The old version is put back if its files are still there; otherwise that state is loaded from
-    the source, which is why a replay also mends a table that something else has changed.
+    the source, which is why a replay also mends a table that something else has changed. Going
+    back is a commit on top of what was looked at: an update that comes between is replayed too.
     """
-    state = IndexTable(updater.index).state_to_replay(first)
-    if state is None:
-        # Without notes nobody knows up to which slot to go; the next update does.
-        yield updater.reload(first - 1, None)
+    for _ in range(RACES_MAX):
+        state = IndexTable(updater.index).state_to_replay(first)
+        if state is not None and (old := _kept(state, first - 1)) is not None:
+            if not _put_back(state, *old):
+                continue
+            updater.record()
+        else:
+            report = updater.reload(first - 1, state)
+            if report is None:
+                continue
+            yield report
+        if state is not None:  # else nobody knows up to which slot to go; the next update does
+            yield from updater.catch_up(state.slot)
         return
-    if _restore(updater.spark, updater, state.log, first - 1):
-        updater.record()
-    else:
-        yield updater.reload(first - 1, state)
-    yield from updater.catch_up(state.slot)
+    raise TransientError(
+        f"Other writers of {updater.index.name!r} committed first, {RACES_MAX} times in a row. "
+        "Nothing was lost; run it again, with one writer at a time."
+    )
 
 
-def _restore(spark: SparkSession, updater: Updater, log: Log, slot: int) -> bool:
-    """Whether the version of that slot could be put back, in one commit that carries its note."""
-    version = log.version_of(slot)
-    commit = None if version is None else log.commit(version)
+def _kept(state: State, slot: int) -> tuple[Log, Note] | None:
+    """The version of that slot, if it can be read as it was then; None if it cannot."""
+    version = state.log.version_of(slot)
+    commit = None if version is None else state.log.commit(version)
     if version is None or commit is None or commit.note is None:
-        return False
-    note = commit.note.as_restored(uuid.uuid4().hex)
-    spark.conf.set(_USER_METADATA, note.dumps())
+        return None
     try:
-        spark.sql(f"RESTORE TABLE {delta_table(updater.index.table)} TO VERSION AS OF {version}")
-    except Exception as error:
-        if any(sign in str(error) for sign in _FILES_ARE_GONE):
-            return False  # VACUUM has taken its files
-        raise
-    finally:
-        spark.conf.unset(_USER_METADATA)
+        log = open_log(state.log.path, version)
+        if log is None or missing_files(log) or log.rows != commit.note.live:
+            return None
+    except (DeltaError, FileNotFoundError):
+        return None  # the log of that time is cleaned up
+    return log, commit.note
+
+
+def _put_back(state: State, old: Log, note: Note) -> bool:
+    """Whether the old version is the newest again; False if another writer was first."""
+    reached(Step.PLAN_MADE)
+    restored = note.as_restored(uuid.uuid4().hex)
+    try:
+        publish(state.log, way_back(state.log, old), restored, state.fence, "RESTORE")
+    except NotTheNewest:
+        return False
+    reached(Step.COMMITTED)
     return True
+
+
+def way_back(now: Log, old: Log) -> list[dict[str, Any]]:
+    """What makes the version `now` hold the files of the version `old`, and its columns."""
+    present, past = contents(now), contents(old)
+    at_ms = int(time.time() * 1000)
+    there = {_identity(added) for added in present.files.values()}
+    wanted = {_identity(added) for added in past.files.values()}
+    gone = [
+        removal_of(added, at_ms)
+        for added in present.files.values()
+        if _identity(added) not in wanted
+    ]
+    back = [
+        {"add": {**added, "dataChange": True}}
+        for added in past.files.values()
+        if _identity(added) not in there
+    ]
+    return [*_rules(present, past), *gone, *back]
+
+
+def _rules(present: Contents, past: Contents) -> list[dict[str, Any]]:
+    """The columns of then, if somebody has changed them; what the table is for stays as it is."""
+    if present.metadata["schemaString"] == past.metadata["schemaString"]:
+        return []
+    return [{"metaData": {**present.metadata, "schemaString": past.metadata["schemaString"]}}]
+
+
+def _identity(added: dict[str, Any]) -> tuple[str, str | None, int | None]:
+    """A file with the rows that its deletion vector leaves of it."""
+    vector = added.get("deletionVector") or {}
+    return added["path"], vector.get("pathOrInlineDv"), vector.get("offset")

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import json
-import time
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from deltalake.exceptions import DeltaError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tidetable.core.config import Index, SchemeConfig
-from tidetable.core.errors import TidetableError, TransientError, UserError
+from tidetable.core.errors import TidetableError, UserError
+from tidetable.delta.actions import contents
+from tidetable.delta.append import (
+    NotTheNewest,
+    append_version,
+    commit_info,
+    commit_time,
+    keeps_commit_times,
+)
+from tidetable.delta.checkpoint import checkpoint_if_due
 from tidetable.delta.columns import delta_table, quoted, sql_text, type_sql
 from tidetable.delta.log import Commit, Log, open_log
 from tidetable.delta.note import Note
-from tidetable.delta.place import PROPERTY_INDEX, PROPERTY_KIND
+from tidetable.delta.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND
+from tidetable.delta.storage import remove_folder
 from tidetable.delta.stored import check_not_inside_another
 
 if TYPE_CHECKING:
@@ -31,10 +43,9 @@ PROPERTY_CHOSEN = "tidetable.chosen"
 _WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
 """Delta keeps no bounds for these and refuses to be asked for them."""
 
-_LOG = "_delta_log"
-_IS_NO_LONGER_FREE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-_ATTEMPTS_MAX = 10
-_ATTEMPT_AFTER_S = 0.3
+_BEFORE_A_TABLE = frozenset({"_delta_log", INCOMING})
+"""What a writer that makes a table, or was killed when it did, has put into the folder so far."""
+
 _RETENTION_MIN = timedelta(days=2)
 
 
@@ -230,8 +241,7 @@ class IndexTable:
             raise UserError(
                 f"{self.path} is a file, not a folder. Choose another place in the YAML (table:)."
             )
-        # With a log and nothing else in it, another writer is about to make the table.
-        if place.is_dir() and any(entry.name != _LOG for entry in place.iterdir()):
+        if place.is_dir() and any(entry.name not in _BEFORE_A_TABLE for entry in place.iterdir()):
             raise UserError(
                 f"{self.path} is a folder that is not empty and holds no table of Tidetable. "
                 "Choose another place in the YAML (table:); it was not touched."
@@ -253,21 +263,53 @@ class IndexTable:
             )
 
     def _check_undamaged(self, state: State, later: list[Commit]) -> None:
+        foreign = next((commit for commit in reversed(later) if commit.changes_rows), None)
+        if foreign is None and state.log.rows == state.note.live:
+            return
         mend = (
             f"Put it right with: tidetable replay {self.index.argument} "
-            f"--from {max(1, state.slot)} (it restores the slot before and goes again)."
+            f"--from {mending_slot(state)} (it restores the slot before and goes again)."
         )
-        for commit in reversed(later):
-            if commit.changes_rows:
-                raise DamagedTable(
-                    f"Version {commit.version} of {self.path} ({commit.operation}) changed rows "
-                    f"and was not made by Tidetable. {mend}"
-                )
-        if state.log.rows != state.note.live:
+        if foreign is not None:
             raise DamagedTable(
-                f"{self.path} holds {state.log.rows} rows by its file statistics; the note of slot "
-                f"{state.slot} says {state.note.live}. {mend}"
+                f"Version {foreign.version} of {self.path} ({foreign.operation}) changed rows "
+                f"and was not made by Tidetable. {mend}"
             )
+        raise DamagedTable(
+            f"{self.path} holds {state.log.rows} rows by its file statistics; the note of slot "
+            f"{state.slot} says {state.note.live}. {mend}"
+        )
+
+
+def mending_slot(state: State) -> int:
+    """The latest slot from which a replay mends the table: it goes back to before all damage.
+
+    Damage is a change of rows by others between two commits of ours, or a version that does not
+    hold as many rows as its note says.
+    """
+    chain = list(state.log.notes())
+    sound = len(chain)
+    for place in range(len(chain) - 1, -1, -1):
+        if not _is_sound(state.log, chain, place):
+            break
+        sound = place
+    before = (note.slot for _, note in chain[sound:] if note.slot < state.slot)
+    return max(1, next(before, state.slot - 1) + 1)
+
+
+def _is_sound(log: Log, chain: list[tuple[int, Note]], place: int) -> bool:
+    """Whether a commit of the chain followed the one before it, and holds what it says."""
+    version, note = chain[place]
+    if note.kind in ("update", "rebuild") and place + 1 < len(chain):
+        for between in range(chain[place + 1][0] + 1, version):
+            commit = log.commit(between)
+            if commit is None or (commit.note is None and commit.changes_rows):
+                return False
+    try:
+        then = open_log(log.path, version)
+    except DeltaError:
+        return True  # too long ago to be looked at; a replay to there loads from the source
+    return then is None or then.rows == note.live
 
 
 def create_table(
@@ -297,40 +339,64 @@ def create_table(
             for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
         ),
     }
+    try:
+        rules = _rules_by_spark(spark, index.table, schema, properties)
+        with suppress(NotTheNewest):  # another writer has made it meanwhile
+            append_version(index.table, 0, rules)
+    except Exception as error:
+        if not place_is_not_writable(error):
+            raise
+        raise UserError(
+            f"The table cannot be written at {index.table}: {str(error).splitlines()[0]} "
+            "Choose a place in the YAML (table:) that this user may write to."
+        ) from error
+
+
+def _rules_by_spark(
+    spark: SparkSession, table: str, schema: StructType, properties: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The first version of such a table: what Spark says when it makes one beside its place.
+
+    Not in its place: Spark makes the folder first and then the version, and to Spark every folder
+    that is not empty is a table. Whoever comes between, or is killed there, leaves half a table.
+    """
+    folder = f"{INCOMING}/{uuid.uuid4().hex}"
+    place = f"{table.rstrip('/')}/{folder}"
     columns = ", ".join(f"{quoted(field.name)} {type_sql(field.dataType)}" for field in schema)
-    statement = (
-        f"CREATE TABLE IF NOT EXISTS {delta_table(index.table)} ({columns}, _g INT, _e INT) "
-        f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
-    )
-    for _ in range(_ATTEMPTS_MAX):
-        try:
-            spark.sql(statement)
-        except Exception as error:
-            is_taken = _IS_NO_LONGER_FREE in str(error)
-            if not is_taken and open_log(index.table) is None:
-                if place_is_not_writable(error):
-                    raise UserError(
-                        f"The table cannot be written at {index.table}: "
-                        f"{str(error).splitlines()[0]} "
-                        "Choose a place in the YAML (table:) that this user may write to."
-                    ) from error
-                raise
-        # Not to be taken for granted: to Spark every folder that is not empty is a table, and
-        # another writer makes the folder first and then the commit.
-        if open_log(index.table) is not None:
-            return
-        time.sleep(_ATTEMPT_AFTER_S)
-    raise TransientError(
-        f"Another writer of {index.name!r} began to make the table at {index.table} and has not "
-        "finished. Run it again; if no other is at work, remove that folder first."
-    )
+    try:
+        spark.sql(
+            f"CREATE TABLE {delta_table(place)} ({columns}, _g INT, _e INT) "
+            f"USING delta PARTITIONED BY (_g, _e) TBLPROPERTIES ({_listed(properties)})"
+        )
+        made = open_log(place)
+        assert made is not None
+        said = made.actions(0)
+    finally:
+        remove_folder(table, folder)
+    metadata = next(one["metaData"] for one in said if "metaData" in one)
+    parameters = {"partitionBy": json.dumps(metadata["partitionColumns"])}
+    info = commit_info("CREATE TABLE", -1, metadata=metadata, parameters=parameters)
+    return [info, *(one for one in said if "commitInfo" not in one)]
 
 
-def follow_retention(spark: SparkSession, index: Index, log: Log) -> None:
-    """Gives the table the retention that the YAML has now, if `log` shows another."""
+def follow_retention(index: Index, seen: Log) -> None:
+    """Gives the table the retention that the YAML has now, if the log last seen has another."""
     wanted = _retention(index)
-    if any(log.properties.get(name) != value for name, value in wanted.items()):
-        spark.sql(f"ALTER TABLE {delta_table(index.table)} SET TBLPROPERTIES ({_listed(wanted)})")
+    if all(seen.properties.get(name) == value for name, value in wanted.items()):
+        return
+    log = open_log(index.table)
+    if log is None:
+        return
+    metadata = contents(log, ()).metadata
+    changed = {**metadata, "configuration": {**metadata["configuration"], **wanted}}
+    parameters = {"properties": json.dumps(wanted)}
+    after = commit_time(log.actions(log.version)) if keeps_commit_times(log.properties) else 0
+    info = commit_info(
+        "SET TBLPROPERTIES", log.version, metadata=changed, parameters=parameters, after_ms=after
+    )
+    with suppress(NotTheNewest):  # the next update does it
+        append_version(log.path, log.version + 1, [info, {"metaData": changed}])
+        checkpoint_if_due(log, log.version + 1)
 
 
 def _retention(index: Index) -> dict[str, str]:

@@ -30,6 +30,7 @@ from tidetable.delta.commit import (
     laid_out,
     removed_by,
     with_cells,
+    workbench,
     write_commit,
 )
 from tidetable.delta.late import Stragglers, counted_arrivals, find_stragglers, recount_slot
@@ -42,7 +43,7 @@ from tidetable.delta.session import cores
 from tidetable.delta.source import Source, SourceRows
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
 from tidetable.delta.steps import Step, reached
-from tidetable.delta.swap import is_on_file_system, schema_of
+from tidetable.delta.swap import schema_of
 from tidetable.delta.table import (
     DamagedTable,
     IndexTable,
@@ -52,6 +53,7 @@ from tidetable.delta.table import (
     resolved,
 )
 from tidetable.delta.updates import Updates, touched_cell
+from tidetable.delta.workbench import Workbench
 
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
@@ -120,7 +122,7 @@ class Updater:
             report = self._update(state, last)
             if report is not None:
                 # Not before: an update that is refused leaves the table wholly as it was.
-                follow_retention(self.spark, self.index, state.log)
+                follow_retention(self.index, state.log)
                 yield self._told(report, state.slot + 1)
                 races = 0
                 if report.slot >= target:
@@ -144,17 +146,17 @@ class Updater:
             report = self._told(report, 0)
         return report, self._state_after_commit()
 
-    def reload(self, slot: int, state: State | None) -> UpdateReport:
-        """Replaces the whole table by the state of `slot` as the source tells it."""
-        rows = self._staged(slot - self.index.period + 1, slot, self._schema())
+    def reload(self, slot: int, state: State | None) -> UpdateReport | None:
+        """Replaces the whole table by the state of `slot` as the source tells it.
+
+        None, with the table as it was, if another writer was first.
+        """
+        log = self._required_log() if state is None else state.log
+        rows = self._staged(slot - self.index.period + 1, slot, schema_of(log))
         # It starts from a state as an update does: of the two only one can come after it.
-        fence = f"{self.index.name}@reload#{self._version()}" if state is None else state.fence
-        report = self._load(rows, slot, fence=fence, quarantine=False)
-        if report is None:
-            raise TransientError(
-                f"Another writer changed {self.index.name!r} during the replay. Run it again."
-            )
-        return self._told(report, slot)
+        fence = f"{self.index.name}@reload#{log.version}" if state is None else state.fence
+        report = self._load(rows, slot, fence=fence, quarantine=False, base=log)
+        return None if report is None else self._told(report, slot)
 
     def rewrite(self, state: State, plan: Plan, note: Note) -> UpdateReport | None:
         """Writes stored rows again as the plan says and takes no new ones; None if not the first.
@@ -162,8 +164,9 @@ class Updater:
         All rows pass through here, so they are checked as well if rows are checked at all.
         """
         began = time.monotonic()
-        kept = kept_rows(self.spark, plan, self.scheme, state.log)
-        after = self._committed(state, plan, kept, note, {})
+        with workbench(state.log, plan) as bench:
+            kept = kept_rows(self.spark, plan, self.scheme, bench)
+            after = self._committed(state, plan, kept, note, {}, bench)
         if after is None:
             return None
         report = self._verified(after, state.log, note, plan, 0, began, Stragglers())
@@ -244,12 +247,13 @@ class Updater:
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
     ) -> Log | None:
-        frame = kept_rows(self.spark, plan, self.scheme, state.log)
-        if new_rows:  # otherwise the batch need not be part of the write at all
-            new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
-            placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
-            frame = placed if frame is None else placed.unionByName(frame)
-        return self._committed(state, plan, frame, note, new_rows)
+        with workbench(state.log, plan) as bench:
+            frame = kept_rows(self.spark, plan, self.scheme, bench)
+            if new_rows:  # otherwise the batch need not be part of the write at all
+                new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
+                placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
+                frame = placed if frame is None else placed.unionByName(frame)
+            return self._committed(state, plan, frame, note, new_rows, bench)
 
     def _committed(
         self,
@@ -258,12 +262,13 @@ class Updater:
         frame: DataFrame | None,
         note: Note,
         new_rows: dict[Cell, int],
+        bench: Workbench,
     ) -> Log | None:
         if frame is not None:
             expired = state.note.expired_by(plan.last)
             frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
         removal = removed_by(plan, self.scheme, state.log)
-        return self._wrote(Change(state.log, frame, removal), note, state.fence)
+        return self._wrote(Change(state.log, frame, removal, bench), note, state.fence)
 
     def _wrote(self, change: Change, note: Note, fence: str) -> Log | None:
         """The table as the change has left it; None if another writer was first."""
@@ -325,8 +330,12 @@ class Updater:
         fence: str,
         quarantine: bool,
         create: bool = False,
+        base: Log | None = None,
     ) -> UpdateReport | None:
-        """What is alive after `slot` becomes the table; None if another writer was first."""
+        """What is alive after `slot` becomes the table; None if another writer was first.
+
+        `base` is the version that it is to follow; without it the newest.
+        """
         began = time.monotonic()
         self._say(f"slot {slot}: loading what is alive")
         batch = self._held(rows)
@@ -358,14 +367,14 @@ class Updater:
                 bad = batch.withColumn(INSERTION_SLOT, F.lit(slot).cast("bigint"))
                 if not self._write_quarantine(bad, counts, slot, slot, None):
                     return None
-            log = self.table.log()
-            assert log is not None
+            log = self._required_log() if base is None else base
             new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
             frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
             size = size_of(frame, note.live)
             frame = spread(frame, self.index, size, cores(self.spark))
-            change = Change(log, frame, Removal(everything=bool(log.files)))
-            after = self._wrote(change, note, fence)
+            with workbench(log, None) as bench:
+                change = Change(log, frame, Removal(everything=bool(log.files)), bench)
+                after = self._wrote(change, note, fence)
             if after is None:
                 return None
             return self._verified(after, log, note, None, note.live, began, Stragglers())
@@ -398,15 +407,12 @@ class Updater:
         """The batch, kept while it is counted and then written, if reading it again costs more.
 
         From a columnar source counting takes a few columns only. Should the rows have changed
-        until they are written, a plain table refuses them; the others are not put to that test.
+        until they are written, the commit is refused.
         """
         return batch if self._is_read_twice() else batch.persist()
 
     def _is_read_twice(self) -> bool:
-        scheme = self._scheme  # None before the advisor has chosen
-        is_plain = scheme is not None and not scheme.uses_deletion_vectors
-        checked = is_plain and is_on_file_system(self.index.table)
-        return checked and self.index.source.is_columnar
+        return self.index.source.is_columnar
 
     def _is_probably_small(self, state: State, last: int) -> bool:
         """Whether one task may count the batch up to `last`, going by the update before it.
@@ -422,9 +428,13 @@ class Updater:
         self._follow_choice()
         return None if log is None else schema_of(log)
 
-    def _version(self) -> int:
+    def _required_log(self) -> Log:
         log = self.table.log()
-        return -1 if log is None else log.version
+        if log is None:
+            raise TransientError(
+                f"The table {self.index.table} went away while it was being loaded. Run it again."
+            )
+        return log
 
     def _without_known_unreadable(
         self, batch: DataFrame, counts: BatchCounts, first: int
