@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -24,9 +25,11 @@ from tidetable.delta import table, update
 from tidetable.delta.append import append_version
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
+from tidetable.delta.maintain import purge
 from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING
 from tidetable.delta.quarantine import Quarantine
+from tidetable.delta.replay import replay
 from tidetable.delta.steps import Step, watched
 from tidetable.delta.update import Updater
 
@@ -219,6 +222,26 @@ def test_a_row_without_an_arrival_is_quarantined_once_by_a_fold_and_a_single_upd
     meet(Step.QUARANTINE_WRITTEN, (4, fold), (3, single))
     meet(Step.PLAN_MADE, (5, single), (6, fold))
     meet(Step.QUARANTINE_WRITTEN, (7, single), (8, fold))
+
+
+def test_a_replay_whose_files_are_purged_meanwhile_loads_from_the_source(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """They were there when it looked; what it puts back would name files that are gone."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(3))
+    purged: list[int] = []
+
+    def come_between(step: Step) -> None:
+        if step is Step.PLAN_MADE and not purged:
+            purged.append(purge(index, datetime.now(UTC) + timedelta(days=2)).files)
+
+    with watched(come_between):
+        reports = list(replay(Updater(spark, index), 3))
+    assert purged[0] > 0
+    assert [report.slot for report in reports] == [2, 3]
+    assert workspace.ids() == expected(3)
 
 
 def test_a_table_that_another_makes_at_the_same_moment_is_taken(

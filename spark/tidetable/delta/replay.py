@@ -34,6 +34,7 @@ def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
             if not _put_back(state, *old):
                 continue
             updater.record()
+            yield from _loaded_if_broken(updater, first - 1)
         else:
             report = updater.reload(first - 1, state)
             if report is None:
@@ -61,6 +62,20 @@ def _kept(state: State, slot: int) -> tuple[Log, Note] | None:
     except (DeltaError, FileNotFoundError):
         return None  # the log of that time is cleaned up
     return log, commit.note
+
+
+def _loaded_if_broken(updater: Updater, slot: int) -> Iterator[UpdateReport]:
+    """Loads the state from the source if a clean-up took files after they were looked for."""
+    state = IndexTable(updater.index).state(trusting=True)
+    if state is None or state.slot != slot or not missing_files(state.log):
+        return
+    report = updater.reload(slot, state)
+    if report is None:
+        raise TransientError(
+            f"{updater.index.table} lacks files that a clean-up took while slot {slot} was put "
+            "back, and another writer came first. Run the replay again."
+        )
+    yield report
 
 
 def _put_back(state: State, old: Log, note: Note) -> bool:
