@@ -1,7 +1,8 @@
-"""DAGs for airflow's Trigger button: update up to a time, rebuild, replay, probe, purge."""
+"""A DAG for airflow's Trigger button beside each index: update, rebuild, replay, probe, purge."""
 
-from tidetable.pipeline.by_hand import by_hand_dags
+from tidetable.pipeline.by_hand import by_hand_dag
 from tidetable.pipeline.catalog import read_catalog
 
-for _dag in by_hand_dags(list(read_catalog().entries)):
+for _entry in read_catalog().entries.values():
+    _dag = by_hand_dag(_entry)
     globals()[_dag.dag_id] = _dag

@@ -175,7 +175,9 @@ def test_an_index_has_a_tab_on_its_dag(page: Page, airflow: Airflow) -> None:
     inside = frame(page)
     inside.get_by_role("heading", name="gridded", exact=True).wait_for()
     assert inside.locator("#list").is_hidden()
-    page.goto(f"{airflow.url}/dags/tidetable_probe/plugin/tidetable-index")
+    page.goto(f"{airflow.url}/dags/tidetable__gridded-by-hand/plugin/tidetable-index")
+    inside.get_by_role("heading", name="gridded", exact=True).wait_for()
+    page.goto(f"{airflow.url}/dags/example_after_update/plugin/tidetable-index")
     inside.get_by_text("does not keep an index itself").wait_for()
     with page.expect_navigation(url="**/dags/tidetable__things*"):
         inside.get_by_role("link", name="things").click()
@@ -197,18 +199,22 @@ def test_the_page_follows_airflows_theme(page: Page, airflow: Airflow) -> None:
 
 
 def test_a_probe_is_triggered_by_hand_with_a_form(page: Page, airflow: Airflow) -> None:
-    page.goto(f"{airflow.url}/dags/tidetable_probe")
+    page.goto(f"{airflow.url}/dags/tidetable__things-by-hand")
     page.get_by_role("button", name="Trigger").first.click()
     form = page.get_by_role("dialog")
-    form.locator("#element_index").get_by_role("combobox").fill("things")
+    form.locator("#element_action").get_by_role("combobox").fill("probe")
     page.keyboard.press("Enter")
     form.locator("#element_key").fill(NASTY_KEYS[0])
     form.get_by_role("button", name="Trigger").click()
-    run = _finished_run(page, airflow, "tidetable_probe")
-    assert (run["state"], run["conf"]["index"]) == ("success", "things")
-    result = f"{run['dag_run_id']}/taskInstances/probe/xcomEntries/return_value"
-    found = page.request.get(f"{airflow.url}/api/v2/dags/tidetable_probe/dagRuns/{result}").text()
-    assert NASTY_KEYS[0] in found
+    run = _finished_run(page, airflow, "tidetable__things-by-hand")
+    assert (run["state"], run["conf"]["action"]) == ("success", "probe")
+    tasks = f"dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}/taskInstances/probe"
+    result = page.request.get(f"{airflow.url}/api/v2/{tasks}/xcomEntries/return_value").text()
+    assert '"live_rows": 1' in json.loads(result)["value"].replace("'", '"')
+    log = page.request.get(f"{airflow.url}/api/v2/{tasks}/logs/1?full_content=true").text()
+    assert "1 live row as of" in log
+    for kept in (result, log):
+        assert NASTY_KEYS[0] not in kept, "rows would live on there after they have expired"
 
 
 def _finished_run(page: Page, airflow: Airflow, dag_id: str) -> dict[str, Any]:

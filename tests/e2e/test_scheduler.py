@@ -63,8 +63,9 @@ def test_a_wrong_table_stops_the_schedule_and_a_replay_lets_it_go_on(running: Ru
     running.wait("one run that failed and one that waits", waiting)
     assert ids() == damaged
 
-    run_id = running.trigger("tidetable_replay", index="mended", from_slot=MENDED_UNTIL)
-    running.wait("the replay", lambda: running.runs("tidetable_replay")[run_id] == "success")
+    replay = "tidetable__mended-by-hand"
+    run_id = running.trigger(replay, action="replay", from_slot=MENDED_UNTIL)
+    running.wait("the replay", lambda: running.runs(replay)[run_id] == "success")
     running.wait("the run that waited", lambda: successes() == MENDED_UNTIL + 1)
     assert ids() == expected(MENDED_UNTIL + 2)
 

@@ -1,4 +1,4 @@
-"""The DAGs that Airflow sees: one for each index, five for people, an error for a broken YAML."""
+"""The DAGs that Airflow sees: two for each index, and an error for a broken YAML."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ pytestmark = pytest.mark.slow  # Airflow takes seconds to import
 
 Parse = Callable[[], "DagBag"]
 
-BY_HAND = {
-    "tidetable_update": {"index", "until", "fold"},
-    "tidetable_rebuild": {"index"},
-    "tidetable_replay": {"index", "from_slot", "dry_run"},
-    "tidetable_probe": {"index", "key", "alive_at"},
-    "tidetable_purge": {"index", "delete"},
-}
+BY_HAND = "tidetable__things-by-hand"
+FORM = {
+    "action", "until", "fold", "from_slot", "dry_run", "key", "alive_at", "rows_in_log", "delete",
+}  # fmt: skip
 
 
 def test_an_index_becomes_a_dag(project: Project, bag: Parse) -> None:
@@ -81,15 +78,36 @@ def test_every_dag_is_documented(project: Project, bag: Parse) -> None:
     assert "include/indexes/things.yaml" in docs
 
 
-def test_the_forms(project: Project, bag: Parse) -> None:
+def test_the_form(project: Project, bag: Parse) -> None:
     project.describe()
+    dag = bag().dags[BY_HAND]
+    assert set(dag.params) == FORM
+    actions = dag.params.get_param("action").schema["enum"]
+    assert actions == ["update", "rebuild", "replay", "probe", "purge"]
+    assert dag.get_task("choose").downstream_task_ids == set(actions)
+    assert dag.get_task("validate").upstream_task_ids == {"update", "rebuild", "replay"}
+    # Whatever the installation's default: in a paused DAG a person's run would never start.
+    assert dag.is_paused_upon_creation is False
+    boxes = ("fold", "dry_run", "rows_in_log", "delete")
+    assert [dag.params[box] for box in boxes] == [False] * 4
+
+
+def test_no_form_reaches_another_index(project: Project, bag: Parse) -> None:
+    """Airflow's rights are per DAG: who may trigger that of one index reaches that one alone."""
+    project.describe()
+    project.yaml.with_name("secret.yaml").write_text(
+        project.yaml.read_text().replace("things", "secret")
+    )
     dags = bag().dags
-    for dag_id, params in BY_HAND.items():
-        assert set(dags[dag_id].params) == params
-        assert dags[dag_id].params.get_param("index").schema["enum"] == ["things"]
-        # Whatever the installation's default: in a paused DAG a person's run would never start.
-        assert dags[dag_id].is_paused_upon_creation is False
-    assert dags["tidetable_purge"].params["delete"] is False
+    ours = {dag_id for dag_id in dags if dag_id.startswith("tidetable")}
+    assert ours == {
+        f"tidetable__{name}{kind}" for name in ("things", "secret") for kind in ("", "-by-hand")
+    }
+    for dag_id in ours:
+        name = dag_id.removeprefix("tidetable__").removesuffix("-by-hand")
+        reached = {getattr(task, "index_name", name) for task in dags[dag_id].tasks}
+        assert reached == {name}, "fixed by the DAG, not by what a form or a conf says"
+        assert "index" not in dags[dag_id].params
 
 
 def test_a_broken_index_is_an_import_error_and_the_others_run(project: Project, bag: Parse) -> None:

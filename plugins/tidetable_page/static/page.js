@@ -12,7 +12,7 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 const $ = (id) => document.getElementById(id);
 
 const dagId = new URLSearchParams(window.location.search).get("dag_id");
-const ofDag = dagId?.startsWith("tidetable__") ? dagId.slice("tidetable__".length) : null;
+const ofDag = /^tidetable__([a-z0-9_]+)(-by-hand)?$/.exec(dagId)?.[1] ?? null;
 
 const state = { indexes: null, name: null, data: null, chosen: null };
 

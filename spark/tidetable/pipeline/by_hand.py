@@ -1,172 +1,57 @@
-"""DAGs that people trigger, with a form: update, rebuild, replay, probe, purge."""
+"""The DAG by which people do something to an index: update, rebuild, replay, probe, purge.
+
+One for each index, and not one for each action with the index in a form: Airflow's rights are per
+DAG, so whoever may trigger a DAG that takes any index reaches every index.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
+from airflow.providers.standard.operators.branch import BaseBranchOperator
 from airflow.sdk import DAG, Param
 
-from tidetable.pipeline.dag import TRY_AGAIN
+from tidetable.pipeline.catalog import Entry
+from tidetable.pipeline.dag import TRY_AGAIN, by_hand_dag_id, dag_id
 from tidetable.pipeline.spark_job import SparkJob
 from tidetable.pipeline.tasks import Probe, Purge, Validate
 
-_INDEX = "{{ params.index }}"
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+ACTIONS = ("update", "rebuild", "replay", "probe", "purge")
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+_DOC = """\
+### {name}, by hand
+
+Trigger it, and choose what is to be done to this index alone; its schedule goes on beside it. Who may
+trigger this DAG may do all of these to `{name}`, and nothing to any other index. Who may only read
+`{dag_id}` sees the index, and cannot change it.
+
+| action | fields | |
+|---|---|---|
+| update | until, fold | Every slot that ends by a time, in order, one commit each (or all in one), then a validation. Without a time: all that have ended. |
+| rebuild | | Every cell written again, sorted and in as few files as possible, in one commit; the rows stay the same. |
+| replay | from slot, dry run | Restores the state before the slot and applies the slots since then again, from the source. Mends a table that something else has changed. |
+| probe | key, alive at, rows in log | How many live rows a key has. The rows themselves are on the page of the index (button *Index page*): a log would keep them after they have expired. |
+| purge | delete | Shows which files no kept version has; deletes them only if the box is ticked. |
+"""  # noqa: E501 - a table has no shorter lines
 
 
-def by_hand_dags(names: Sequence[str]) -> list[DAG]:
-    """All of them, for the indexes of these names; none if there is no index."""
-    if not names:
-        return []
-    return [_update(names), _rebuild(names), _replay(names), _probe(names), _purge(names)]
+class Choose(BaseBranchOperator):
+    """The task that the form asks for; the others are skipped."""
+
+    def choose_branch(self, context: Context) -> str:
+        return str(context["params"]["action"])
 
 
-def _update(names: Sequence[str]) -> DAG:
-    """### Update up to a time
-
-    Applies every slot that ends by the given time, in order, one commit each (or all in one with
-    `fold`), then validates. Without a time: every slot that has ended when the run was asked for.
-    Slots that are done already are left alone.
-    """
-    with _dag(
-        "tidetable_update",
-        _update,
-        index=_index(names),
-        until=Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Until",
-            description="Every slot that ends by this time. Empty: all that have ended.",
-        ),
-        fold=Param(
-            False,
-            type="boolean",
-            title="Fold",
-            description="All missing slots in one commit: quicker after a long pause.",
-        ),
-    ) as dag:
-        until = "{{ params.until or dag_run.run_after.isoformat() }}"
-        update = SparkJob(
-            task_id="update",
-            verb="update",
-            index_name=_INDEX,
-            arguments=["--until", until, "{{ '--fold' if params.fold else '' }}"],
-        )
-        update >> _validate()
-    return dag
-
-
-def _rebuild(names: Sequence[str]) -> DAG:
-    """### Rebuild all cells now
-
-    Writes every cell again, sorted and in as few files as possible, in one commit. The rows stay
-    the same and so does the slot. Worth it after many small appends, or before heavy reading.
-    """
-    with _dag("tidetable_rebuild", _rebuild, index=_index(names)) as dag:
-        SparkJob(task_id="rebuild", verb="rebuild", index_name=_INDEX) >> _validate()
-    return dag
-
-
-def _replay(names: Sequence[str]) -> DAG:
-    """### Replay from a slot
-
-    Restores the state before the slot and applies all slots since then again, from the source. This
-    mends a table that something else has changed, and takes in rows that the source has corrected.
-    The schedule of the index goes on by itself afterwards.
-    """
-    with _dag(
-        "tidetable_replay",
-        _replay,
-        index=_index(names),
-        from_slot=Param(
-            1,
-            type="integer",
-            minimum=1,
-            title="From slot",
-            description="The first slot to apply again; the page and the reports name slots.",
-        ),
-        dry_run=Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description="Only say what would be done, in the log of the task.",
-        ),
-    ) as dag:
-        replay = SparkJob(
-            task_id="replay",
-            verb="replay",
-            index_name=_INDEX,
-            arguments=[
-                "--from",
-                "{{ params.from_slot }}",
-                "{{ '--dry-run' if params.dry_run else '' }}",
-            ],
-        )
-        replay >> _validate()
-    return dag
-
-
-def _probe(names: Sequence[str]) -> DAG:
-    """### Probe a key
-
-    The live rows of one key, in the log and in the result (XCom) of the task. No JVM is started;
-    the page of the index has a box that does the same at once.
-    """
-    with _dag(
-        "tidetable_probe",
-        _probe,
-        index=_index(names),
-        key=Param("", type="string", minLength=1, title="Key", description="What to look up."),
-        alive_at=Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Alive at",
-            description="Only rows still alive at this time. Empty: as of the last update.",
-        ),
-    ) as dag:
-        Probe(
-            task_id="probe",
-            index_name=_INDEX,
-            key="{{ params.key }}",
-            alive_at="{{ params.alive_at or '' }}",
-        )
-    return dag
-
-
-def _purge(names: Sequence[str]) -> DAG:
-    """### Purge
-
-    Shows which files belong to no version that is kept any longer. Only if the box is ticked they
-    are deleted (VACUUM), which ends time travel beyond `keep_versions_for`.
-    """
-    with _dag(
-        "tidetable_purge",
-        _purge,
-        index=_index(names),
-        delete=Param(
-            False,
-            type="boolean",
-            title="Delete",
-            description="Not ticked: only show what would be deleted.",
-        ),
-    ) as dag:
-        Purge(task_id="purge", index_name=_INDEX, delete="{{ params.delete }}")
-    return dag
-
-
-# -- parts ---------------------------------------------------------------------------------------
-
-
-def _dag(dag_id: str, told: Any, **params: Param) -> DAG:
-    """A DAG without a schedule, documented by the docstring of the function that makes it."""
-    lines = [line.removeprefix("    ") for line in (told.__doc__ or "").splitlines()]
-    return DAG(
-        dag_id,
-        description=lines[0].removeprefix("### "),
+def by_hand_dag(entry: Entry) -> DAG:
+    """The form of one index."""
+    name = entry.index.name
+    with DAG(
+        by_hand_dag_id(name),
+        description=f"{name}: update, rebuild, replay, probe or purge it now",
         schedule=None,
         # Nothing starts it but a person, whose run would wait for ever in a paused DAG. Also, the
         # form would unpause and trigger it by two requests at once, and on SQLite one of those can
@@ -174,18 +59,78 @@ def _dag(dag_id: str, told: Any, **params: Param) -> DAG:
         is_paused_upon_creation=False,
         start_date=_LONG_AGO,
         catchup=False,
-        params=params,
+        params=_params(),
         render_template_as_native_obj=False,
         default_args={"owner": "tidetable", **TRY_AGAIN},
         tags=["tidetable", "by hand"],
-        doc_md="\n".join(lines),
+        doc_md=_DOC.format(name=name, dag_id=dag_id(name)),
+    ) as dag:
+        choose = Choose(task_id="choose")
+        # Anywhere is right: by hand people may stop before the slot that is due.
+        validate = Validate(
+            task_id="validate", index_name=name, due=False,
+            trigger_rule="none_failed_min_one_success",
+        )  # fmt: skip
+        choose >> [_update(name), _rebuild(name), _replay(name)] >> validate
+        choose >> [_probe(name), _purge(name)]
+    return dag
+
+
+def _params() -> dict[str, Param]:
+    return {
+        "action": Param("update", type="string", enum=list(ACTIONS), title="Action",
+                        description="What is to be done; the fields below belong to one each."),
+        "until": _time("update: until", "Every slot that ends by this time. Empty: all that have "
+                       "ended."),
+        "fold": _box("update: fold", "All missing slots in one commit, after a long pause."),
+        "from_slot": Param(1, type="integer", minimum=1, title="replay: from slot",
+                           description="The first slot to apply again, as the page names it."),
+        "dry_run": _box("replay: dry run", "Only say what would be done, in the log of the task."),
+        "key": Param("", type="string", title="probe: key",
+                     description="What to look up. Airflow keeps it with the run."),
+        "alive_at": _time("probe: alive at", "Only rows still alive at this time. Empty: as of the "
+                          "last update."),
+        "rows_in_log": _box("probe: rows in log", "The rows go into the log of the task, and stay "
+                            "there after they have expired."),
+        "delete": _box("purge: delete", "Not ticked: only show what would be deleted."),
+    }  # fmt: skip
+
+
+def _time(title: str, told: str) -> Param:
+    return Param(None, type=["null", "string"], format="date-time", title=title, description=told)
+
+
+def _box(title: str, told: str) -> Param:
+    return Param(False, type="boolean", title=title, description=told)
+
+
+def _update(name: str) -> SparkJob:
+    until = "{{ params.until or dag_run.run_after.isoformat() }}"
+    return _job(name, "update", "--until", until, "{{ '--fold' if params.fold else '' }}")
+
+
+def _rebuild(name: str) -> SparkJob:
+    return _job(name, "rebuild")
+
+
+def _replay(name: str) -> SparkJob:
+    dry = "{{ '--dry-run' if params.dry_run else '' }}"
+    return _job(name, "replay", "--from", "{{ params.from_slot }}", dry)
+
+
+def _job(name: str, verb: str, *arguments: str) -> SparkJob:
+    return SparkJob(task_id=verb, verb=verb, index_name=name, arguments=list(arguments))
+
+
+def _probe(name: str) -> Probe:
+    return Probe(
+        task_id="probe",
+        index_name=name,
+        key="{{ params.key }}",
+        alive_at="{{ params.alive_at or '' }}",
+        rows_in_log="{{ params.rows_in_log }}",
     )
 
 
-def _index(names: Sequence[str]) -> Param:
-    return Param(names[0], type="string", enum=list(names), title="Index")
-
-
-def _validate() -> Validate:
-    # Anywhere is right: by hand people may stop before the slot that is due.
-    return Validate(task_id="validate", index_name=_INDEX, due=False)
+def _purge(name: str) -> Purge:
+    return Purge(task_id="purge", index_name=name, delete="{{ params.delete }}")

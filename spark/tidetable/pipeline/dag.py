@@ -14,11 +14,17 @@ from tidetable.pipeline.spark_job import SparkJob
 from tidetable.pipeline.tasks import Maintain, PlanUpdate, Validate
 
 PREFIX = "tidetable__"
+BY_HAND = "-by-hand"
 TRY_AGAIN = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 
 
 def dag_id(name: str) -> str:
     return f"{PREFIX}{name}"
+
+
+def by_hand_dag_id(name: str) -> str:
+    """With a dash: no name of an index has one, so it is never the DAG of another index."""
+    return f"{PREFIX}{name}{BY_HAND}"
 
 
 def index_asset(name: str) -> Asset:
@@ -92,7 +98,8 @@ Each run is one slot, the data interval of the run:
    It waits while the last validation says that the table is wrong.
 2. **update** applies the missing slots in order, one Delta commit each.
 3. **validate** proves that the table holds exactly the live rows, and writes the report. A failure
-   here stops the next update. Mend the table with the DAG `tidetable_replay`; the schedule goes on.
+   here stops the next update. Mend the table with a replay by the DAG
+   `{by_hand_dag_id(index.name)}`; the schedule goes on.
 4. **maintain** runs when due: checkpoint, VACUUM, clean-up.
 
 Running an interval twice, or two at once, is safe: what counts is decided by the Delta commit.

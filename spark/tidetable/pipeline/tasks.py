@@ -102,6 +102,7 @@ class PlanUpdate(IndexTask):
 
     def _wait_until_mended(self, index: Index) -> None:
         from tidetable.delta.table import IndexTable
+        from tidetable.pipeline.dag import by_hand_dag_id
         from tidetable.quality import latest, reports_home
 
         last = latest(reports_home(project_root()), index.name)
@@ -110,10 +111,11 @@ class PlanUpdate(IndexTask):
             return
         self.log.warning(
             "The validation of slot %s failed, and the table is still as it was then: %s. No "
-            "update before it is mended, for instance by the DAG tidetable_replay. Looking again "
+            "update before it is mended, for instance by a replay with the DAG %s. Looking again "
             "in %s s.",
             last["slot"],
             "; ".join(str(finding) for finding in last["failed"]),
+            by_hand_dag_id(index.name),
             int(LOOK_AGAIN.total_seconds()),
         )
         raise AirflowRescheduleException(datetime.now(UTC) + LOOK_AGAIN)
@@ -188,19 +190,28 @@ class Maintain(IndexTask):
 
 
 class Probe(IndexTask):
-    """The live rows of a key, in the log and in the result."""
+    """How many live rows a key has; the rows only if asked for, and then in the log alone.
 
-    template_fields = ("index_name", "key", "alive_at")
+    Airflow keeps results (XCom) and logs for as long as its owner likes: rows that were to expire
+    would live on there. The page shows them and keeps nothing.
+    """
 
-    def __init__(self, *, key: str, alive_at: str = "", **kwargs: Any) -> None:
+    template_fields = ("index_name", "key", "alive_at", "rows_in_log")
+
+    def __init__(
+        self, *, key: str, alive_at: str = "", rows_in_log: str | bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.key = key
         self.alive_at = alive_at
+        self.rows_in_log = rows_in_log
 
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
         from tidetable.pipeline.probing import probe
 
+        if not self.key:
+            raise AirflowFailException("key: no key was given; write one into the form.")
         try:
             when = parse_time(self.alive_at) if self.alive_at else None
         except ValueError as error:
@@ -209,17 +220,24 @@ class Probe(IndexTask):
             found = probe(self.index(), self.key, when)
         except TidetableError as error:
             raise AirflowFailException(str(error)) from None
-        names = [column["name"] for column in found["columns"]]
-        rows = [dict(zip(names, values, strict=True)) for values in found["rows"]]
+        rows = len(found["rows"])
         more = " (there are more)" if found["cut"] else ""
-        told = "1 live row" if len(rows) == 1 else f"{len(rows)} live rows"
-        self.log.info(
-            "%s: %s%s as of %s (slot %s)",
-            visible(self.key), told, more, found["as_of"], found["slot"],
-        )  # fmt: skip
-        for row in rows:
-            self.log.info(visible(", ".join(f"{name} = {value}" for name, value in row.items())))
-        return {name: found[name] for name in ("key", "slot", "as_of", "cut")} | {"rows": rows}
+        told = "1 live row" if rows == 1 else f"{rows} live rows"
+        self.log.info("%s%s as of %s (slot %s)", told, more, found["as_of"], found["slot"])
+        if _ticked(self.rows_in_log):
+            self._tell(found)
+        elif rows:
+            self.log.info(
+                "They are on the page of the index (button Index page), which keeps nothing. Tick "
+                "`rows in log` to have them here, for as long as Airflow keeps this log."
+            )
+        return {"live_rows": rows, **{name: found[name] for name in ("slot", "as_of", "cut")}}
+
+    def _tell(self, found: dict[str, Any]) -> None:
+        names = [column["name"] for column in found["columns"]]
+        for values in found["rows"]:
+            pairs = zip(names, values, strict=True)
+            self.log.info(visible(", ".join(f"{name} = {value}" for name, value in pairs)))
 
 
 class Purge(IndexTask):
@@ -244,8 +262,7 @@ class Purge(IndexTask):
         )  # fmt: skip
         for path in found.paths:
             self.log.info("  %s", path)
-        wanted = self.delete is True or str(self.delete).lower() == "true"
-        if not wanted:
+        if not _ticked(self.delete):
             self.log.info("Nothing was deleted: tick `delete` to delete them.")
             return {"files": found.files, "bytes": found.bytes, "deleted": False}
         gone = purge(index)
@@ -254,6 +271,11 @@ class Purge(IndexTask):
 
 
 # -- what they share -----------------------------------------------------------------------------
+
+
+def _ticked(box: str | bool) -> bool:
+    """Templates make text of a form's box."""
+    return str(box).lower() == "true"
 
 
 def until_of(context: Context, given: str = "") -> datetime:
