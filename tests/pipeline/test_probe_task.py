@@ -1,0 +1,67 @@
+"""A probe by hand: what it leaves in Airflow outlives the rows, so it leaves none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugins.pages import Project
+from tests.workspace import row
+
+pytestmark = pytest.mark.slow  # Airflow takes seconds to import
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    made.make("things", [row(4711, 0, 2, "k1"), row(4712, 0, 3, "k1"), row(4713, 0, 3, "k2")])
+    monkeypatch.setenv("TIDETABLE_HOME", str(tmp_path))
+    return made
+
+
+def probed(monkeypatch: pytest.MonkeyPatch, **form: Any) -> tuple[dict[str, Any], str]:
+    """The task's result, and all that it has logged."""
+    from tidetable.pipeline.tasks import Probe
+
+    said: list[str] = []
+
+    class Log:
+        def info(self, text: str, *words: object) -> None:
+            said.append(text % words if words else text)
+
+        warning = info  # Airflow remarks that this is no task runner
+
+    monkeypatch.setattr(Probe, "log", Log())
+    task = Probe(task_id="probe", index_name="things", **form)
+    return task.execute({}), "\n".join(said)  # type: ignore[typeddict-item]
+
+
+def test_it_leaves_a_count_and_no_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, log = probed(monkeypatch, key="k1", rows_in_log="False")
+    assert result == {
+        "live_rows": 2, "slot": 0, "as_of": "2024-03-01T00:00:00Z", "cut": False,
+    }  # fmt: skip
+    assert "2 live rows as of 2024-03-01T00:00:00Z (slot 0)" in log
+    assert "page of the index" in log
+    assert "471" not in log
+    assert "k1" not in log
+
+
+def test_rows_go_into_the_log_if_the_box_is_ticked(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, log = probed(monkeypatch, key="k1", rows_in_log="True")
+    assert result["live_rows"] == 2
+    assert "rows" not in result
+    assert "id = 4711" in log
+    assert "id = 4712" in log
+    assert "id = 4713" not in log
+
+
+def test_no_key_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match="no key was given"):
+        probed(monkeypatch, key="")
