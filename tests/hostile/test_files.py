@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from tests.cli.handmade import make_table
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
+from tidetable.core.errors import TransientError
+from tidetable.delta.steps import Step, watched
 from tidetable.delta.update import Updater
 
 pytestmark = pytest.mark.spark
@@ -178,3 +180,30 @@ def test_an_empty_folder_among_others(spark: SparkSession, workspace: Workspace)
     put(workspace, "2024-03-01-0005/a.parquet", [ONE])
     list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == [0, 1]
+
+
+# -- a file that is replaced while it is read ------------------------------------------------------
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_file_that_is_replaced_after_it_was_counted(
+    spark: SparkSession, workspace: Workspace, vectors: bool
+) -> None:
+    """By one with as many rows, in other slots. Nothing is committed; the next attempt is right."""
+    scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
+    index = workspace.index(scheme=scheme)
+    file = put(workspace, "a.parquet", [row(0, 0, 5), ONE])
+    list(Updater(spark, index).catch_up(0))
+
+    def replaces(step: Step) -> None:
+        if step is Step.PLAN_MADE:
+            put(workspace, "_new.parquet", [row(0, 0, 5), row(9, 0.5, 2)]).rename(file)
+
+    with (
+        watched(replaces),
+        pytest.raises(TransientError, match="the source was changed while it was read"),
+    ):
+        list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == [0]
+    list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == [0, 9]

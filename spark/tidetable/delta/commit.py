@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -248,10 +248,18 @@ def _read_again(plan: Plan, log: Log) -> list[Cell]:
     ]
 
 
-def write_commit(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+def write_commit(
+    spark: SparkSession,
+    change: Change,
+    note: Note,
+    fence: str,
+    replaced: Callable[[], list[str]] = list,
+) -> None:
     """Writes the rows and removes what leaves, in one commit that uses up `fence`.
 
     LostRace, with the table as it was, if it is not the next one after the version of the change.
+    `replaced` names files of the source that are no longer those that were counted: if there are
+    any, TransientError, with the table as it was.
     """
     log = change.log
     if log.table.transaction_version(fence) is not None:
@@ -259,6 +267,7 @@ def write_commit(spark: SparkSession, change: Change, note: Note, fence: str) ->
     outcome = _outcome(spark, change, note)
     reached(Step.FILES_WRITTEN)
     try:
+        _check_source(replaced)
         _check_rows(log, outcome.actions, note)
         publish(log, outcome.actions, note, fence)
     except OtherRows as error:
@@ -345,6 +354,12 @@ def _can_be_swapped(change: Change) -> bool:
         and swap.is_plain(change.log)
         and (change.rows is None or swap.fits(change.rows, change.log))
     )
+
+
+def _check_source(replaced: Callable[[], list[str]]) -> None:
+    """OtherRows if a file of the source is no longer what it was when it was counted."""
+    if files := replaced():
+        raise OtherRows(f"rows of {files[0]}, which is no longer the file that was counted")
 
 
 def _check_rows(log: Log, actions: list[dict[str, Any]], note: Note) -> None:

@@ -36,7 +36,13 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.delta.column_drift import Agreed, agreed, fits, misfit
 from tidetable.delta.columns import ADDED, EXPIRES_AT, RESERVED, quoted, type_sql
 from tidetable.delta.footer_schema import FileColumns, columns_of
-from tidetable.delta.source_files import SourceFile, is_on_disk, local_path, source_files
+from tidetable.delta.source_files import (
+    SourceFile,
+    changed_since,
+    is_on_disk,
+    local_path,
+    source_files,
+)
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -58,9 +64,6 @@ class SourceRows:
     new: Mapping[str, str] = field(default_factory=dict)
     """Columns that were left out because the table has none such, each with a file that has it."""
 
-    files: Sequence[SourceFile] = ()
-    """What is read, as far as it lies on this machine's disk."""
-
 
 class Source:
     """Reads the source of one index."""
@@ -69,6 +72,7 @@ class Source:
         self.spark = spark
         self.index = index
         self.config = index.source
+        self._seen: dict[str, SourceFile] = {}
 
     @property
     def _is_text(self) -> bool:
@@ -91,7 +95,19 @@ class Source:
             paths = []  # a folder with nothing in it holds no rows, as one that is not there
         if not paths:
             return self._only_columns() if known is None else self._empty(known)
+        self._seen |= {file.path: file for file in files or ()}
         return self._read(paths, files, known)
+
+    def begin(self) -> None:
+        """From here on `replaced` tells of files that are read."""
+        self._seen.clear()
+
+    def replaced(self) -> list[str]:
+        """Files read since `begin` that are gone, or no longer the same: by size, time and inode.
+
+        Of files elsewhere than on this machine's disk nothing is known.
+        """
+        return changed_since(list(self._seen.values()))
 
     def _files(self, paths: Sequence[str], *, recursive: bool = False) -> list[SourceFile] | None:
         """The files of the paths; None if only Spark can tell."""
@@ -211,7 +227,7 @@ class Source:
                 self._read_group(group, common, paths, _places(group, files or (), columns))
                 for group in common.groups
             ]
-        return _all(parts, common, files or ())
+        return _all(parts, common)
 
     def _known_to_spark(self, common: Agreed, files: Sequence[SourceFile]) -> StructType | None:
         """The columns as a file written by Spark tells them, which saves Spark a job."""
@@ -295,7 +311,7 @@ class Source:
                 for name in names
             ]
         )
-        return SourceRows(frame, declared, True, new, tuple(files or ()))
+        return SourceRows(frame, declared, True, new)
 
     def _read_alike(
         self, header: Sequence[str], places: Sequence[str], wanted: Sequence[str], recursive: bool
@@ -348,7 +364,7 @@ class Source:
             .schema(StructType([*fields, _corrupt_field()]))
             .load(list(paths))
         )
-        return SourceRows(frame, declared, True, new, tuple(files or ()))
+        return SourceRows(frame, declared, True, new)
 
     def _declared_by_user(self) -> StructType:
         if not self.config.schema:
@@ -415,14 +431,19 @@ class Source:
 
 
 @contextmanager
-def reading() -> Iterator[None]:
-    """Around the first job that reads rows: a file that Spark cannot read becomes a sentence."""
+def reading(but_not: str | None = None) -> Iterator[None]:
+    """Around jobs that read rows: a file that Spark cannot read becomes a sentence.
+
+    Not one below `but_not`, a table that the same job reads.
+    """
     try:
         yield
     except Exception as error:
         text = str(error)
         file = re.search(r"reading file (\S+?)\.?\s", text)
         if file is None or "FAILED_READ_FILE" not in text:
+            raise
+        if but_not is not None and but_not in file[1]:
             raise
         if "CSV header" in text:
             found, wanted = (re.search(rf"{name}: (.*)", text) for name in ("Header", "Schema"))
@@ -504,11 +525,9 @@ def _fitted(frame: DataFrame, common: Agreed) -> DataFrame:
     return frame if is_as_it_is else frame.selectExpr(*wanted)
 
 
-def _all(
-    parts: Sequence[DataFrame], common: Agreed, files: Sequence[SourceFile] = ()
-) -> SourceRows:
+def _all(parts: Sequence[DataFrame], common: Agreed) -> SourceRows:
     frame = reduce(lambda all_, one: all_.unionByName(one), parts)
-    return SourceRows(frame, frame.schema, False, common.new, tuple(files))
+    return SourceRows(frame, frame.schema, False, common.new)
 
 
 def _first_line(error: BaseException) -> str:

@@ -40,7 +40,7 @@ from tidetable.delta.quarantine import Quarantine
 from tidetable.delta.report import UpdateReport
 from tidetable.delta.row_size import size_of
 from tidetable.delta.session import cores
-from tidetable.delta.source import Source, SourceRows
+from tidetable.delta.source import Source, SourceRows, reading
 from tidetable.delta.staging import NO_ARRIVAL, BatchCounts, counted, staged
 from tidetable.delta.steps import Step, reached
 from tidetable.delta.swap import schema_of
@@ -164,6 +164,7 @@ class Updater:
         All rows pass through here, so they are checked as well if rows are checked at all.
         """
         began = time.monotonic()
+        self.source.begin()  # and reads nothing of it
         with workbench(state.log, plan) as bench:
             kept = kept_rows(self.spark, plan, self.scheme, bench)
             after = self._committed(state, plan, kept, note, {}, bench)
@@ -273,7 +274,8 @@ class Updater:
     def _wrote(self, change: Change, note: Note, fence: str) -> Log | None:
         """The table as the change has left it; None if another writer was first."""
         try:
-            write_commit(self.spark, change, note, fence)
+            with reading(but_not=self.index.table):
+                write_commit(self.spark, change, note, fence, self.source.replaced)
         except LostRace:
             return None
         reached(Step.COMMITTED)
@@ -398,6 +400,7 @@ class Updater:
 
     def _rows(self, first: int, last: int, known: StructType | None) -> SourceRows:
         timeline = self.index.timeline
+        self.source.begin()
         return self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
 
     def _staged(self, first: int, last: int, known: StructType | None) -> DataFrame:
