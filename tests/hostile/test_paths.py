@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workspace import Workspace
+from tests.cli.handmade import make_table
+from tests.cli.runner import tidetable
+from tests.workspace import Workspace, row
 from tidetable.core.config import ConfigError, load_index
 from tidetable.core.config.location import overlap, resolved
 
@@ -192,3 +195,34 @@ def described(places: Path, source: str, table: str) -> None:
 def _at(places: Path, written: str) -> str:
     scheme = next((one for one in ("file://", "file:") if written.startswith(one)), "")
     return f"{scheme}{places}/{written.removeprefix(scheme)}"
+
+
+# -- somebody else's tables ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feature", "told"),
+    [
+        ("catalogManaged", "A catalog manages the table there"),
+        ("catalogOwned-preview", "A catalog manages the table there"),
+        ("somethingNew", "This version cannot do that with this table"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "status", "update"])
+def test_a_table_that_cannot_be_ours_is_a_sentence(
+    workspace: Workspace, command: str, feature: str, told: str
+) -> None:
+    make_table(workspace, [row(1, 0, 3)])
+    first = workspace.table / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {
+                **versions, "readerFeatures": [feature], "writerFeatures": [feature]
+            }  # fmt: skip
+    first.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    found = tidetable(command, workspace.yaml)
+    assert (found.status, found.out) == (2, "")
+    assert told in found.sentence
+    assert len(found.err.splitlines()) <= 2

@@ -19,7 +19,24 @@ _PASSES = re.compile(
 )
 """Whatever else such an error says."""
 
+_OTHER_COLUMNS = (
+    "The columns of the source and of the table no longer go together: put the source's "
+    "columns back, or give the index a new `table:`."
+)
+_NO_RIGHT = (
+    "Give this user the right to read the source and to write the table, or choose other "
+    "places in the YAML."
+)
+_CANNOT = (
+    "This version cannot do that with this table or source: use one that can, or another "
+    "format, type or table feature."
+)
 _STAYS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"catalog-managed|Max catalog version|catalogManaged|catalogOwned"),
+        "A catalog manages the table there, and only by way of it may it be written: choose "
+        "another place in the YAML (table:). It was not touched.",
+    ),
     (
         re.compile(
             r"\[(?:BINARY_|INTERVAL_)?ARITHMETIC_OVERFLOW|\[(?:CAST|DATETIME|DECIMAL)_OVERFLOW|"
@@ -44,25 +61,23 @@ _STAYS: tuple[tuple[re.Pattern[str], str], ...] = (
             r"SchemaMismatchError|\[CANNOT_MERGE_(?:SCHEMAS|INCOMPATIBLE)|"
             r"\[FAILED_READ_FILE\.PARQUET_COLUMN_DATA_TYPE_MISMATCH"
         ),
-        "The columns of the source and of the table no longer go together: put the source's "
-        "columns back, or give the index a new `table:`.",
+        _OTHER_COLUMNS,
     ),
     (
         re.compile(
             r"Permission denied|AccessControlException|Access ?Denied|Read-only file system|"
             r"Not a directory|No FileSystem for scheme|Operation not permitted|403 Forbidden"
         ),
-        "Give this user the right to read the source and to write the table, or choose other "
-        "places in the YAML.",
+        _NO_RIGHT,
     ),
     (
         re.compile(
             r"\[?(?:DELTA_)?UNSUPPORTED_|_(?:UNSUPPORTED|NOT_SUPPORTED)\b|"
-            r"DELTA_INVALID_PROTOCOL|UnsupportedOperationException|[Uu]nsupported (?:table|reader|"
-            r"writer) feature|[Rr]eader features|DELTA_READ_FEATURE_PROTOCOL"
+            r"DELTA_INVALID_PROTOCOL|UnsupportedOperationException|Kernel error: Unsupported|"
+            r"[Uu]nsupported (?:table|reader|writer) feature|[Rr]eader features|"
+            r"DELTA_READ_FEATURE_PROTOCOL"
         ),
-        "This version cannot do that with this table or source: use one that can, or another "
-        "format, type or table feature.",
+        _CANNOT,
     ),
     (
         re.compile(r"\[PARSE_|ParseException|\[UNRESOLVED_|\[DATATYPE_MISMATCH|\[INVALID_SCHEMA"),
@@ -72,9 +87,9 @@ _STAYS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 _STAY_BY_TYPE = {
     "AnalysisException": "Spark cannot do what it was asked for: correct the source or the YAML.",
-    "PermissionError": _STAYS[3][1],
-    "SchemaMismatchError": _STAYS[2][1],
-    "DeltaProtocolError": _STAYS[4][1],
+    "PermissionError": _NO_RIGHT,
+    "SchemaMismatchError": _OTHER_COLUMNS,
+    "DeltaProtocolError": _CANNOT,
     "PanicException": "The reader of Delta tables gave up, and will again: look at the table's log "
     "and path.",
     **dict.fromkeys(

@@ -518,7 +518,7 @@ def _fitted(frame: DataFrame, common: Agreed) -> DataFrame:
         if target is None or kind.simpleString() == target.simpleString():
             wanted.append(quoted(name))
         elif fits(kind, target):
-            wanted.append(f"CAST({quoted(name)} AS {target.simpleString()}) AS {quoted(name)}")
+            wanted.append(f"CAST({quoted(name)} AS {type_sql(target)}) AS {quoted(name)}")
         else:
             raise misfit(name, "the source", kind, "the table has", target)
     is_as_it_is = wanted == [quoted(name) for name in schema.names]
