@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.errors import TransientError
 from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT
+from tidetable.delta.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.delta.note import Note
 from tidetable.delta.storage import reader_uri, storage
 
@@ -80,6 +81,16 @@ def open_log(path: str, version: int | None = None) -> Log | None:
         return Log(path, DeltaTable(reader_uri(path), version=version))
     except TableNotFoundError:
         return None
+    except DeltaError as error:
+        check_readable(path, error)
+        raise
+
+
+def check_readable(path: str, error: Exception | None = None) -> None:
+    """DamagedLog, naming the file, if one of the log is not as it should be."""
+    damage = LogFiles(path).first_damage()
+    if damage is not None:
+        raise DamagedLog(path, damage) from error
 
 
 class Log:
@@ -106,6 +117,8 @@ class Log:
                 text = file.read().decode()
         except FileNotFoundError:
             return None
+        if not text.strip():  # to delta-rs a version that changes nothing; nobody writes such a one
+            raise DamagedLog(self.path, Damage(f"{version:020d}.json", damaged_text(b"") or ""))
         for line in text.splitlines():
             if '"commitInfo"' in line and "commitInfo" in (action := json.loads(line)):
                 info = action["commitInfo"]

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from tidetable.core.config import Index, SchemeConfig
-from tidetable.core.errors import TidetableError, UserError
+from tidetable.core.errors import UserError
 from tidetable.delta.actions import contents
 from tidetable.delta.append import (
     NotTheNewest,
@@ -26,7 +26,8 @@ from tidetable.delta.append import (
 )
 from tidetable.delta.checkpoint import checkpoint_if_due
 from tidetable.delta.columns import delta_table, quoted, sql_text, type_sql
-from tidetable.delta.log import Commit, Log, open_log
+from tidetable.delta.damage import DamagedTable, told_for
+from tidetable.delta.log import Commit, Log, check_readable, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND
 from tidetable.delta.storage import remove_folder
@@ -47,10 +48,6 @@ _BEFORE_A_TABLE = frozenset({"_delta_log", INCOMING})
 """What a writer that makes a table, or was killed when it did, has put into the folder so far."""
 
 _RETENTION_MIN = timedelta(days=2)
-
-
-class DamagedTable(TidetableError):
-    """The table does not hold what its notes say; somebody has to decide, a retry does not help."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,8 @@ class IndexTable:
 
     def log(self) -> Log | None:
         """The log of the table if there is one and it is ours; UserError if the place is taken."""
-        log = open_log(self.path)
+        with told_for(self.index.argument):
+            log = open_log(self.path)
         if log is None:
             self._check_place_is_free()
             return None
@@ -156,13 +154,14 @@ class IndexTable:
         if log is None:
             return None
         later: list[Commit] = []
-        for commit in log.commits():
-            if commit.note is not None:
-                state = State(log, commit.version, commit.note)
-                if not trusting:
-                    self._check_undamaged(state, later)
-                return state
-            later.append(commit)
+        with told_for(self.index.argument):
+            for commit in log.commits():
+                if commit.note is not None:
+                    state = State(log, commit.version, commit.note)
+                    if not trusting:
+                        self._check_undamaged(state, later)
+                    return state
+                later.append(commit)
         if log.files and not trusting:
             raise DamagedTable(
                 f"The log of {self.path} no longer says at which slot the table stands. "
@@ -266,6 +265,7 @@ class IndexTable:
         foreign = next((commit for commit in reversed(later) if commit.changes_rows), None)
         if foreign is None and state.log.rows == state.note.live:
             return
+        check_readable(self.path)
         mend = (
             f"Put it right with: tidetable replay {self.index.argument} "
             f"--from {mending_slot(state)} (it restores the slot before and goes again)."

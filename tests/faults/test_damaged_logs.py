@@ -1,0 +1,192 @@
+"""Logs that were lost or damaged: a sentence that names the file, and a way back by a command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.handmade import make_table, make_update
+from tests.workspace import Workspace, row
+from tidetable.core.config import Index
+from tidetable.core.errors import UserError
+from tidetable.delta.damage import DamagedTable, LogFiles, check_owner, damaged_text
+from tidetable.delta.log import open_log
+from tidetable.delta.read import view
+from tidetable.delta.table import PROPERTY_INDEX, IndexTable
+
+if TYPE_CHECKING:
+    pass
+
+NEWEST = 4
+
+
+def log_folder(workspace: Workspace) -> Path:
+    return workspace.table / "_delta_log"
+
+
+def commit(workspace: Workspace, version: int) -> Path:
+    return log_folder(workspace) / f"{version:020d}.json"
+
+
+def checkpoint(workspace: Workspace, version: int = NEWEST) -> Path:
+    return log_folder(workspace) / f"{version:020d}.checkpoint.parquet"
+
+
+@pytest.fixture
+def index(workspace: Workspace) -> Index:
+    """Loaded and updated up to version 4, with a checkpoint."""
+    index = make_table(workspace, [row(1, -0.5, 4.5), row(2, -1, 4.5)])
+    for slot in range(1, NEWEST + 1):
+        make_update(workspace, index, [row(10 + slot, slot, slot + 5)], slot)
+    return index
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def with_checkpoint(act: Callable[[Path], None]) -> Callable[[Workspace], None]:
+    def damage(workspace: Workspace) -> None:
+        log = open_log(str(workspace.table))
+        assert log is not None
+        log.table.create_checkpoint()
+        act(checkpoint(workspace))
+
+    return damage
+
+
+DAMAGES: dict[str, tuple[Callable[[Workspace], object], str]] = {
+    "half of the newest commit": (
+        lambda it: halve(commit(it, NEWEST)),
+        r"00004\.json is cut off or overwritten: line \d",
+    ),
+    "half of an older commit": (
+        lambda it: halve(commit(it, 2)),
+        r"00002\.json is cut off or overwritten: line \d",
+    ),
+    "an empty newest commit after a power cut": (
+        lambda it: commit(it, NEWEST).write_text(""),
+        r"00004\.json is empty, as after a power cut",
+    ),
+    "a newest commit of zeros after a power cut": (
+        lambda it: commit(it, NEWEST).write_bytes(bytes(400)),
+        r"00004\.json is cut off or overwritten: line 1",
+    ),
+    "an empty older commit": (
+        lambda it: commit(it, 2).write_text(""),
+        r"00002\.json is empty",
+    ),
+    "somebody's text": (
+        lambda it: commit(it, NEWEST).write_text("see me\n"),
+        r"00004\.json is cut off or overwritten: line 1",
+    ),
+    "a gap": (
+        lambda it: commit(it, 2).unlink(),
+        r"00002\.json is missing, though 0*3\.json is not",
+    ),
+    "no beginning": (
+        lambda it: commit(it, 0).unlink(),
+        r"00000\.json is missing, though 0*1\.json is not",
+    ),
+    "half a checkpoint": (
+        with_checkpoint(halve),
+        r"00004\.checkpoint\.parquet is no whole Parquet file",
+    ),
+    "an empty checkpoint": (
+        with_checkpoint(lambda path: path.write_bytes(b"")),
+        r"00004\.checkpoint\.parquet is empty",
+    ),
+    "a missing checkpoint": (
+        with_checkpoint(lambda path: path.unlink()),
+        r"00004\.checkpoint\.parquet is missing, though _last_checkpoint names it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_sentence_names_the_file_and_the_way_back(
+    workspace: Workspace, index: Index, name: str
+) -> None:
+    damage, says = DAMAGES[name]
+    damage(workspace)
+    before = sorted(workspace.table.rglob("*"))
+    for look in (IndexTable(index).state, lambda: view(index)):
+        with pytest.raises(DamagedTable) as told:
+            look()
+        text = str(told.value)
+        assert re.search(says, text), text
+        assert "tidetable replay things --from J --from-source" in text
+        assert "\n" not in text
+        assert "unknown" not in text
+        assert not told.value.retry_can_help
+    assert sorted(workspace.table.rglob("*")) == before
+
+
+def test_a_log_that_is_whole_is_not_called_damaged(workspace: Workspace, index: Index) -> None:
+    files = LogFiles(str(workspace.table))
+    assert files.first_damage() is None
+    with_checkpoint(lambda _: None)(workspace)
+    assert LogFiles(str(workspace.table)).first_damage() is None
+    for version in range(NEWEST + 1):  # cleaned up: the checkpoint says it all
+        commit(workspace, version).unlink()
+    assert LogFiles(str(workspace.table)).first_damage() is None
+
+
+def test_a_hint_that_is_damaged_is_only_a_hint(workspace: Workspace, index: Index) -> None:
+    with_checkpoint(lambda _: None)(workspace)
+    (log_folder(workspace) / "_last_checkpoint").write_text("")
+    state = IndexTable(index).state()
+    assert state is not None
+    assert state.slot == NEWEST
+    assert LogFiles(str(workspace.table)).first_damage() is None
+
+
+def test_an_old_version_that_is_cleaned_up_is_no_damage(workspace: Workspace, index: Index) -> None:
+    with_checkpoint(lambda _: None)(workspace)
+    commit(workspace, 0).unlink()
+    with pytest.raises(Exception) as told:
+        open_log(index.table, 1)
+    assert not isinstance(told.value, DamagedTable)
+
+
+@pytest.mark.parametrize("text", [b'{"add":{}}\n', b'{"add":{}}\n\n{"remove":{}}', b"{}"])
+def test_what_is_no_damage_to_a_commit(text: bytes) -> None:
+    assert damaged_text(text) is None
+
+
+# -- whose it is ---------------------------------------------------------------------------------
+
+
+def test_only_a_log_that_says_it_is_ours_is_set_aside(workspace: Workspace, index: Index) -> None:
+    def check(name: str) -> None:
+        check_owner(LogFiles(str(workspace.table)), index.table, name, PROPERTY_INDEX)
+
+    check("things")
+    with pytest.raises(UserError, match="belongs to the index 'things', not to 'others'"):
+        check("others")
+    commit(workspace, 0).unlink()  # with the properties
+    check("things")
+    with pytest.raises(UserError, match="belongs to the index 'things', not to 'others'"):
+        check("others")
+    for version in range(1, NEWEST + 1):
+        commit(workspace, version).write_text('{"commitInfo":{"userMetadata":"{}"}}\n')
+    with pytest.raises(UserError, match="nobody we know"):
+        check("things")
+
+
+def test_a_log_that_is_set_aside_keeps_all_its_files(workspace: Workspace, index: Index) -> None:
+    def contents(folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    for number in (1, 2):
+        before = contents(log_folder(workspace))
+        aside = LogFiles(str(workspace.table)).set_aside()
+        assert aside == f"_delta_log.damaged-{number}"
+        assert contents(workspace.table / aside) == before
+        assert not log_folder(workspace).exists()
+        shutil.copytree(workspace.table / aside, log_folder(workspace))
