@@ -14,6 +14,8 @@ WORKLOADS ?=
 UPDATES ?=
 FRESH ?=
 KEEP ?=
+MINUTES ?= 60
+SEED ?=
 
 # The Java that set-up found, so that nobody needs to set JAVA_HOME.
 WITH_JAVA := JAVA_HOME="$(CURDIR)/.venv/java"
@@ -23,7 +25,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster archive env test test-fast lint format lock bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast faults lint format lock bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -54,6 +56,10 @@ test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreS
 
 test-fast: .ready ## only the tests that start no JVM and take no time
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
+
+faults: .ready ## stories, kills, pairs of operations, hostile sources with fresh seeds; MINUTES=60, SEED=N
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive  # it starts many JVMs
+	@$(WITH_JAVA) $(PYTHON) -m tests.faults --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") $(ARGS)
 
 lint: .ready ## ruff (rules and format) and mypy (strict for spark/tidetable/core)
 	@$(PYTHON) -m ruff check .

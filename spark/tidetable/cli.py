@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidetable.core.config import Index
+    from tidetable.delta.damage import DamagedLog
     from tidetable.delta.read import View
     from tidetable.delta.report import UpdateReport
     from tidetable.delta.restriction import Restriction
@@ -307,25 +308,63 @@ def replay(
     first: Annotated[
         int, typer.Option("--from", metavar="J", help="The first slot to apply again.")
     ],
+    from_source: Annotated[
+        bool,
+        typer.Option(
+            "--from-source",
+            help="Load that state from the source; a log that cannot be read is set aside.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Restore the state before slot J and apply the slots since then again, from the source."""
+    from tidetable.delta.damage import DamagedLog
     from tidetable.delta.table import IndexTable
 
     found = load(index)
-    state = IndexTable(found).state_to_replay(first)
+    state = None
+    try:
+        state = IndexTable(found).state_to_replay(first, from_source=from_source)
+    except DamagedLog as damage:
+        if not from_source:
+            raise
+        _set_aside(found, damage, first, dry_run)
+        if dry_run:
+            return
     if dry_run:
-        say(f"{_replay_in_words(found, state, first)} Nothing was changed.")
+        say(f"{_replay_in_words(found, state, first, from_source)} Nothing was changed.")
         return
     spark = start_spark(as_json)
     from tidetable.delta.replay import replay as replay_from
     from tidetable.delta.update import Updater
 
     commits = 1 if state is None else state.slot - first + 1
-    _run(found, replay_from(Updater(spark, found), first), commits, as_json)
+    reports = replay_from(Updater(spark, found), first, from_source=from_source)
+    _run(found, reports, commits, as_json)
+
+
+def _set_aside(index: Index, damage: DamagedLog, first: int, dry_run: bool) -> None:
+    """Gives a log that cannot be read another name, and says so."""
+    from tidetable.delta.damage import LogFiles, check_owner, set_aside
+    from tidetable.delta.table import PROPERTY_INDEX
+
+    if first < 1:
+        raise UserError(f"--from {first}: a replay can start from slot 1 on.")
+    why = f"_delta_log/{damage.damage.file} {damage.damage.what}"
+    loads = f"load {index.name} as of slot {first - 1} from the source into a fresh log"
+    if dry_run:
+        files = LogFiles(damage.path)
+        check_owner(files, index.name, PROPERTY_INDEX)
+        say(
+            f"Would set the log of {damage.path} aside as {files.next_aside()} ({why}) and {loads}."
+            " The next update goes on from there. Nothing was changed."
+        )
+        return
+    aside = set_aside(damage, index.name, PROPERTY_INDEX)
+    say(f"The log of {damage.path} is set aside as {aside} ({why}). Now to {loads}.")
 
 
 @app.command()
@@ -367,13 +406,15 @@ def _show_rebuild(state: State, as_json: bool) -> None:
     )
 
 
-def _replay_in_words(index: Index, state: State | None, first: int) -> str:
+def _replay_in_words(
+    index: Index, state: State | None, first: int, from_source: bool = False
+) -> str:
     if state is None:
         return (
             f"Would load {index.name} as of slot {first - 1} from the source: its log no longer "
             "says at which slot it stands. The next update goes on from there."
         )
-    version = state.log.version_of(first - 1)
+    version = None if from_source else state.log.version_of(first - 1)
     how = "load it from the source" if version is None else f"put back version {version}"
     return (
         f"Would restore {index.name} to slot {first - 1} ({how}) and apply slots {first} to "

@@ -52,10 +52,7 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "tiers": {"name": "tiers", "groups": 2, "fan_in": 2},
 }  # fmt: skip
 
-CARDS = (
-    "replay", "replay", "rebuild", "maintain", "purge", "replay",
-    "crash", "crash", "crash", "crash",
-)  # fmt: skip
+CARDS = ("replay", "replay", "rebuild", "maintain", "purge", "crash", "crash", "crash")
 """What comes between updates, in an order that the seed decides."""
 
 

@@ -6,21 +6,31 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.handmade import make_table, make_update
-from tests.workspace import Workspace, row
+from tests.steady import expected, rows_of_every_slot
+from tests.workspace import Workspace, log_of, row
+from tidetable.cli import app
 from tidetable.core.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta.damage import DamagedTable, LogFiles, check_owner, damaged_text
+from tidetable.delta.damage import (
+    DamagedLog,
+    DamagedTable,
+    LogFiles,
+    check_owner,
+    damaged_text,
+    set_aside,
+)
 from tidetable.delta.log import open_log
 from tidetable.delta.read import view
 from tidetable.delta.table import PROPERTY_INDEX, IndexTable
 
 if TYPE_CHECKING:
-    pass
+    from pyspark.sql import SparkSession
 
 NEWEST = 4
 
@@ -164,7 +174,7 @@ def test_what_is_no_damage_to_a_commit(text: bytes) -> None:
 
 def test_only_a_log_that_says_it_is_ours_is_set_aside(workspace: Workspace, index: Index) -> None:
     def check(name: str) -> None:
-        check_owner(LogFiles(str(workspace.table)), index.table, name, PROPERTY_INDEX)
+        check_owner(LogFiles(str(workspace.table)), name, PROPERTY_INDEX)
 
     check("things")
     with pytest.raises(UserError, match="belongs to the index 'things', not to 'others'"):
@@ -175,7 +185,7 @@ def test_only_a_log_that_says_it_is_ours_is_set_aside(workspace: Workspace, inde
         check("others")
     for version in range(1, NEWEST + 1):
         commit(workspace, version).write_text('{"commitInfo":{"userMetadata":"{}"}}\n')
-    with pytest.raises(UserError, match="nobody we know"):
+    with pytest.raises(UserError, match="belongs to nobody that it names, not to 'things'"):
         check("things")
 
 
@@ -190,3 +200,90 @@ def test_a_log_that_is_set_aside_keeps_all_its_files(workspace: Workspace, index
         assert contents(workspace.table / aside) == before
         assert not log_folder(workspace).exists()
         shutil.copytree(workspace.table / aside, log_folder(workspace))
+
+
+# -- the way back --------------------------------------------------------------------------------
+
+
+def data_files(workspace: Workspace) -> set[Path]:
+    return {path for path in workspace.table.rglob("*.parquet") if "_delta_log" not in str(path)}
+
+
+def replay(workspace: Workspace, *arguments: str) -> str:
+    result = CliRunner().invoke(app, ["replay", str(workspace.yaml), *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        ({"name": "sweep", "groups": 3}, "an empty newest commit after a power cut"),
+        ({"name": "no_rebuild", "insertion": 2, "expiration": 3}, "half a checkpoint"),
+    ],
+)
+def test_an_index_is_loaded_from_its_source_into_a_fresh_log(
+    spark: SparkSession, workspace: Workspace, scheme: dict[str, Any], name: str
+) -> None:
+    from tidetable.delta.update import Updater
+
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme=scheme)
+    list(Updater(spark, index).catch_up(NEWEST - 1))
+    assert log_of(index).version == NEWEST
+    DAMAGES[name][0](workspace)
+    before, log = (
+        data_files(workspace),
+        sorted(path.name for path in log_folder(workspace).iterdir()),
+    )
+
+    said = replay(workspace, "--from", "3", "--from-source", "--dry-run")
+    assert "Would set the log" in said
+    assert re.search(DAMAGES[name][1], said.replace("\n", " "))
+    assert sorted(path.name for path in log_folder(workspace).iterdir()) == log
+
+    replay(workspace, "--from", "3", "--from-source")
+    assert workspace.ids() == expected(2)
+    assert sorted(path.name for path in (workspace.table / "_delta_log.damaged-1").iterdir()) == log
+    assert before <= data_files(workspace)
+    list(Updater(spark, index).catch_up(4, fold=True))
+    assert workspace.ids() == expected(4)
+
+    # A sound log is gone on with; the state comes from the source all the same.
+    replay(workspace, "--from", "3", "--from-source")
+    assert workspace.ids() == expected(4)
+    assert [note.kind for _, note in log_of(index).notes()] == ["update", "update", "load"]
+    assert not (workspace.table / "_delta_log.damaged-2").exists()
+
+
+def test_ways_back_from_what_was_begun_or_forgotten(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """Killed while making the table, or between two logs; a note that a clean-up has taken."""
+    from tidetable.delta.update import Updater
+
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    log_folder(workspace).mkdir(parents=True)
+    list(Updater(spark, index).catch_up(2, fold=True))
+    assert workspace.ids() == expected(2)
+
+    for number in range(10):
+        log_of(index).table.alter.set_table_description(f"harmless {number}")
+    log = log_of(index)
+    log.table.create_checkpoint()
+    for version in range(log.version):
+        commit(workspace, version).unlink()
+    with pytest.raises(DamagedTable, match="no longer says at which slot"):
+        IndexTable(index).state()
+    replay(workspace, "--from", "2")
+    assert workspace.ids() == expected(1)
+
+    commit(workspace, log_of(index).version).write_text("")
+    with pytest.raises(DamagedLog) as damage:
+        IndexTable(index).state()
+    assert set_aside(damage.value, index.name, PROPERTY_INDEX) == "_delta_log.damaged-1"
+    with pytest.raises(DamagedTable, match=r"set aside as _delta_log\.damaged-1, and no fresh"):
+        IndexTable(index).state()
+    replay(workspace, "--from", "3", "--from-source")
+    assert workspace.ids() == expected(2)

@@ -37,18 +37,22 @@ class DamagedTable(TidetableError):
 class DamagedLog(DamagedTable):
     """The log of a table cannot be read."""
 
-    def __init__(self, path: str, damage: Damage, index: str = "INDEX") -> None:
+    def __init__(self, path: str, damage: Damage, index: str | None = None) -> None:
         self.path = path
         self.damage = damage
+        way_back = (
+            "move the folder away: the next update makes a new one"
+            if index is None
+            else "load the index from its source into a fresh log: tidetable "
+            f"replay {index} --from J --from-source, J being the first slot to apply again"
+        )
         super().__init__(
             f"The log of {path} cannot be read: {LOG}/{damage.file} {damage.what}. Put that file "
-            "back from a backup, or load the index from its source into a fresh log: tidetable "
-            f"replay {index} --from J --from-source, J being the first slot to apply again. "
-            "Nothing was changed."
+            f"back from a backup, or {way_back}. Nothing was changed."
         )
 
     def of(self, index: str) -> DamagedLog:
-        """The same, with the name of the index in the command."""
+        """The same of an index's own table, with the command that helps."""
         return DamagedLog(self.path, self.damage, index)
 
 
@@ -177,12 +181,14 @@ class LogFiles:
 
     # -- out of the way --------------------------------------------------------------------------
 
+    def next_aside(self) -> str:
+        """The name that the log would get."""
+        last = next(reversed(asides(self.path)), f"{LOG}.damaged-0")
+        return f"{LOG}.damaged-{int(last.rpartition('-')[2]) + 1}"
+
     def set_aside(self) -> str:
         """Gives the log another name, under which nobody reads it; that name. Deletes nothing."""
-        listed = self.storage.get_file_info(pafs.FileSelector("", allow_not_found=True))
-        names = [found.path.strip("/").rsplit("/", 1)[-1] for found in listed]
-        taken = [int(match[1]) for name in names if (match := _ASIDE.match(name))]
-        aside = f"{LOG}.damaged-{max(taken, default=0) + 1}"
+        aside = self.next_aside()
         if is_on_file_system(self.path):
             root = Path(reader_uri(self.path))
             (root / LOG).rename(root / aside)
@@ -209,25 +215,34 @@ def damaged_text(text: bytes) -> str | None:
     return None
 
 
-def is_aside(path: Path) -> bool:
-    """Whether this is a log that was set aside."""
-    return _ASIDE.match(path.name) is not None
+def asides(path: str) -> list[str]:
+    """The logs of a table that were set aside, the oldest first."""
+    if is_on_file_system(path) and not Path(reader_uri(path)).is_dir():
+        return []
+    listed = storage(path).get_file_info(pafs.FileSelector("", allow_not_found=True))
+    names = [found.path.strip("/").rsplit("/", 1)[-1] for found in listed]
+    numbers = sorted(int(match[1]) for name in names if (match := _ASIDE.match(name)))
+    return [f"{LOG}.damaged-{number}" for number in numbers]
 
 
-def check_owner(files: LogFiles, path: str, index: str, owner_property: str) -> None:
+def set_aside(damage: DamagedLog, index: str, owner_property: str) -> str:
+    """Gives the damaged log another name, if it is this index's; the name."""
+    files = LogFiles(damage.path)
+    check_owner(files, index, owner_property)
+    return files.set_aside()
+
+
+def check_owner(files: LogFiles, index: str, owner_property: str) -> None:
     """UserError unless what can be read of the log says that the table is this index's."""
     owners = [one.get("configuration", {}).get(owner_property) for one in files.metadata()]
     if not owners:
-        marks = (said for said in files.user_metadata() if said.startswith("{"))
-        owners = [json.loads(said).get("index") for said in marks if "tidetable" in said]
-    if owners and owners[-1] == index:
+        marks = (said for said in files.user_metadata() if said.startswith('{"tidetable"'))
+        owners = [json.loads(said).get("index") for said in marks]
+    owner = owners[-1] if owners else None
+    if owner == index:
         return
-    found = (
-        "says that it belongs to nobody we know"
-        if not owners or owners[-1] is None
-        else (f"says that it belongs to the index {owners[-1]!r}")
-    )
+    found = "nobody that it names" if owner is None else f"the index {owner!r}"
     raise UserError(
-        f"What can be read of the log of {path} {found}, not to {index!r}. It was not touched. "
-        "Choose another place in the YAML (table:)."
+        f"By what can be read of its log, {files.path} belongs to {found}, not to {index!r}. It "
+        "was not touched. Choose another place in the YAML (table:)."
     )

@@ -21,16 +21,18 @@ from tidetable.delta.table import IndexTable, State
 from tidetable.delta.update import RACES_MAX, Updater, UpdateReport
 
 
-def replay(updater: Updater, first: int) -> Iterator[UpdateReport]:
+def replay(updater: Updater, first: int, *, from_source: bool = False) -> Iterator[UpdateReport]:
     """Restores the state before slot `first` and applies the slots up to where the table stood.
 
     The old version is put back if its files are still there; otherwise that state is loaded from
     the source, which is why a replay also mends a table that something else has changed. Going
     back is a commit on top of what was looked at: an update that comes between is replayed too.
+    With `from_source` no old version is put back, and a log that was set aside is begun again.
     """
     for _ in range(RACES_MAX):
-        state = IndexTable(updater.index).state_to_replay(first)
-        if state is not None and (old := _kept(state, first - 1)) is not None:
+        state = IndexTable(updater.index).state_to_replay(first, from_source=from_source)
+        old = None if state is None or from_source else _kept(state, first - 1)
+        if state is not None and old is not None:
             if not _put_back(state, *old):
                 continue
             updater.record()

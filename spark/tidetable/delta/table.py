@@ -26,7 +26,7 @@ from tidetable.delta.append import (
 )
 from tidetable.delta.checkpoint import checkpoint_if_due
 from tidetable.delta.columns import delta_table, quoted, sql_text, type_sql
-from tidetable.delta.damage import DamagedTable, told_for
+from tidetable.delta.damage import DamagedTable, asides, told_for
 from tidetable.delta.log import Commit, Log, check_readable, open_log
 from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND
@@ -82,7 +82,8 @@ def resolved(index: Index) -> Index:
     """
     if not index.is_auto:
         return index
-    log = open_log(index.table)
+    with told_for(index.argument):
+        log = open_log(index.table)
     if log is None or log.properties.get(PROPERTY_INDEX) != index.name:
         return index
     made = json.loads(log.properties.get(PROPERTY_LAYOUT, "{}"))
@@ -179,15 +180,18 @@ class IndexTable:
             )
         return state
 
-    def state_to_replay(self, first: int) -> State | None:
+    def state_to_replay(self, first: int, *, from_source: bool = False) -> State | None:
         """Where a replay from slot `first` would start out; UserError if it cannot.
 
-        None if the table is there but its notes are gone: then only the source can tell.
+        None if the table is there but its notes are gone: then only the source can tell. None also,
+        with `from_source`, if its log was set aside or a fresh one has only been begun.
         """
-        state = self.state(trusting=True)
+        lacks_log = from_source and asides(self.path) and open_log(self.path) is None
+        state = None if lacks_log else self.state(trusting=True)
         if state is None:
-            log = self.log()
-            if log is None or not log.files:
+            log = None if lacks_log else self.log()
+            is_begun = from_source and bool(asides(self.path))
+            if not is_begun and (log is None or not log.files):
                 raise UserError(
                     f"The index {self.index.name!r} has no table yet at {self.path}; there is "
                     f"nothing to replay. Make it: tidetable update {self.index.argument}"
@@ -239,6 +243,12 @@ class IndexTable:
         if place.is_file():
             raise UserError(
                 f"{self.path} is a file, not a folder. Choose another place in the YAML (table:)."
+            )
+        if aside := asides(self.path):
+            raise DamagedTable(
+                f"The log of {self.path} was set aside as {aside[-1]}, and no fresh one was begun. "
+                f"Go on with: tidetable replay {self.index.argument} --from J --from-source, J being "
+                "the first slot to apply again."
             )
         if place.is_dir() and any(entry.name not in _BEFORE_A_TABLE for entry in place.iterdir()):
             raise UserError(

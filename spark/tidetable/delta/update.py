@@ -149,8 +149,14 @@ class Updater:
     def reload(self, slot: int, state: State | None) -> UpdateReport | None:
         """Replaces the whole table by the state of `slot` as the source tells it.
 
-        None, with the table as it was, if another writer was first.
+        None, with the table as it was, if another writer was first. A table whose log was set
+        aside is made again.
         """
+        if state is None and open_log(self.index.table) is None:
+            rows = self._staged(slot - self.index.period + 1, slot, None)
+            fence = f"{self.index.name}@new"
+            report = self._load(rows, slot, fence=fence, quarantine=False, create=True)
+            return None if report is None else self._told(report, slot)
         log = self._required_log() if state is None else state.log
         rows = self._staged(slot - self.index.period + 1, slot, schema_of(log))
         # It starts from a state as an update does: of the two only one can come after it.
