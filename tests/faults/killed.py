@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from tests.faults.story import SCHEMES, SMALL_PLANS
+from tests.faults.story import SCHEMES, SMALL_PLANS, STEPS
 from tests.faults.stream import LONGEST, PERIOD, Stream
 from tests.faults.victim import ROOT, Nursery, Order, run_alone
 from tests.oracle.books import Books
@@ -254,17 +254,6 @@ def nursery() -> Iterator[tuple[str, Nursery]]:
 
 
 # -- by hand -------------------------------------------------------------------------------------
-
-STEPS = {
-    "update": [
-        Step.PLAN_MADE, Step.QUARANTINE_WRITTEN, Step.FILES_WRITTEN, Step.COMMITTED, Step.RECORDED,
-    ],
-    "replay": [Step.COMMITTED, Step.RECORDED, Step.PLAN_MADE, Step.FILES_WRITTEN],
-    "rebuild": [Step.FILES_WRITTEN, Step.COMMITTED, Step.RECORDED],
-    "maintain": [Step.CHECKPOINTED, Step.GARBAGE_FOUND, Step.FILES_DELETED],
-    "purge": [Step.GARBAGE_FOUND, Step.FILES_DELETED],
-}  # fmt: skip
-"""The steps that each command comes to."""
 
 
 def drawn(draw: Random, number: int) -> list[Kill]:

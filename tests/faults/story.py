@@ -56,6 +56,18 @@ CARDS = ("replay", "replay", "rebuild", "maintain", "purge", "crash", "crash", "
 """What comes between updates, in an order that the seed decides."""
 
 
+STEPS = {
+    "update": [
+        Step.PLAN_MADE, Step.QUARANTINE_WRITTEN, Step.FILES_WRITTEN, Step.COMMITTED, Step.RECORDED,
+    ],
+    "replay": [Step.COMMITTED, Step.RECORDED, Step.PLAN_MADE, Step.FILES_WRITTEN],
+    "rebuild": [Step.FILES_WRITTEN, Step.COMMITTED, Step.RECORDED],
+    "maintain": [Step.CHECKPOINTED, Step.GARBAGE_FOUND, Step.FILES_DELETED],
+    "purge": [Step.GARBAGE_FOUND, Step.FILES_DELETED],
+}  # fmt: skip
+"""The steps that each command comes to."""
+
+
 class Crash(BaseException):
     """The program ends here. Nothing that catches errors may catch it."""
 
@@ -146,7 +158,7 @@ class Story:
             "maintain": lambda: maintain(self.index, force=True, now=now),
         }
         for _ in range(2):
-            step, times = self.draw.choice(list(Step)), self.draw.choice((1, 1, 2))
+            step, times = self.draw.choice(STEPS[command]), self.draw.choice((1, 1, 1, 2))
             if command == "replay" and not 1 <= first <= self.slot:
                 break  # it died at an earlier slot: an update goes on from there
             self._crashed(command, acts[command], step, times)
