@@ -22,6 +22,7 @@ from threading import Timer
 ROOT = Path(__file__).resolve().parents[2]
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 REPLAYS = re.compile(r"^(?:STORY|KILLS|PAIR|HOSTILE|FAILED) .*", re.MULTILINE)
+DAMAGED_LOGS = "tests/faults/test_damaged_logs.py"
 END_S = 300
 """A part that was told to end gets so long for what it has begun."""
 
@@ -53,7 +54,7 @@ def _pairs(seed: int, _: float) -> list[str]:
 
 
 def _hostile(*_: float) -> list[str]:
-    return ["pytest", "-q", "-p", "no:cacheprovider", "tests/hostile"]
+    return ["pytest", "-q", "-p", "no:cacheprovider", "tests/hostile", DAMAGED_LOGS]
 
 
 PARTS = (
