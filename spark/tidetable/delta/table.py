@@ -247,8 +247,8 @@ class IndexTable:
         if aside := asides(self.path):
             raise DamagedTable(
                 f"The log of {self.path} was set aside as {aside[-1]}, and no fresh one was begun. "
-                f"Go on with: tidetable replay {self.index.argument} --from J --from-source, J being "
-                "the first slot to apply again."
+                f"Go on with: tidetable replay {self.index.argument} --from J --from-source, "
+                "J being the first slot to apply again."
             )
         if place.is_dir() and any(entry.name not in _BEFORE_A_TABLE for entry in place.iterdir()):
             raise UserError(
