@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cli.handmade import make_table
+from tests.cli.runner import tidetable
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
 from tidetable.delta.update import Updater
@@ -132,6 +133,7 @@ def test_what_was_widened_and_left_out_is_committed(
     put(workspace, "d.parquet", [late], nanoseconds)
     index = make_table(workspace, [STORED | {"value": None}], TABLE)
     assert Updater(spark, index).preview()["new_columns"] == ["extra"]
+    assert "left out (source.new_columns): extra" in tidetable("check", workspace.yaml).out
     list(Updater(spark, index).catch_up(1))
     stored = {one["id"]: one for one in workspace.stored()}
     assert {number: one["value"] for number, one in stored.items()} == {

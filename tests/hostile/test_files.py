@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cli.handmade import make_table
+from tests.cli.runner import tidetable
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
 from tidetable.core.errors import TransientError
@@ -169,6 +170,9 @@ def test_rows_in_a_folder_of_another_day_are_said(
     misplaced = [row(n, -200, -190) for n in (2, 3)]
     put(workspace, "2024-03-01/a.parquet", [ONE, *misplaced])
     assert Updater(spark, index).preview()["misplaced"] == 2
+    found = tidetable("check", workspace.yaml)
+    assert found.status == 0
+    assert "2 rows lie in a folder that their arrival time does not belong to" in found.out
     reports = list(Updater(spark, index).catch_up(2))
     assert [report.misplaced for report in reports] == [0, 2]
     assert workspace.ids() == [0, 1]
