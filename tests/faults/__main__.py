@@ -21,7 +21,7 @@ from threading import Timer
 
 ROOT = Path(__file__).resolve().parents[2]
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-REPLAYS = re.compile(r"^(?:STORY|KILLS|PAIR|HOSTILE|FAILED) .*", re.MULTILINE)
+REPLAYS = re.compile(r"^(?:STORY|KILLS|  again:|FAILED) .*", re.MULTILINE)
 DAMAGED_LOGS = "tests/faults/test_damaged_logs.py"
 END_S = 300
 """A part that was told to end gets so long for what it has begun."""
@@ -49,8 +49,8 @@ def _kills(seed: int, minutes: float) -> list[str]:
     return ["tests.faults.killed", f"--seed={seed}", "--rounds=1000", f"--minutes={minutes:.1f}"]
 
 
-def _pairs(seed: int, _: float) -> list[str]:
-    return ["tests.faults.pairs", "--all", f"--seed={seed}"]
+def _pairs(seed: int, minutes: float) -> list[str]:
+    return ["tests.faults.pairs", "--all", f"--seed={seed}", f"--minutes={minutes:.1f}"]
 
 
 def _hostile(*_: float) -> list[str]:
@@ -59,7 +59,7 @@ def _hostile(*_: float) -> list[str]:
 
 PARTS = (
     Part("hostile", 0.2, _hostile, re.compile(r"(\d+) passed")),
-    Part("pairs", 0.4, _pairs, re.compile(r"(\d+) pairs")),
+    Part("pairs", 0.4, _pairs, re.compile(r"^pairs: (\d+) tried.*", re.MULTILINE)),
     Part("stories", 0.5, _stories, re.compile(r"^(\d+) stories.*", re.MULTILINE)),
     Part("kills", 1.0, _kills, re.compile(r"^(\d+) kills.*", re.MULTILINE)),
 )
