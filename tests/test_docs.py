@@ -137,7 +137,12 @@ def yaml_fields() -> dict[str, Any]:
     schema = json.loads(SCHEMA_PATH.read_text())
     definitions = schema["$defs"]
     fields = dict(schema["properties"])
-    parts = [("source", "Source"), ("quality", "Quality"), ("quarantine", "QuarantineRules")]
+    parts = [
+        ("source", "Source"),
+        ("quality", "Quality"),
+        ("quality.volume", "Volume"),
+        ("quarantine", "QuarantineRules"),
+    ]
     parts += [("scheme", name) for name in definitions if name.endswith("Config")]
     for section, name in parts:
         for field, said in definitions[name]["properties"].items():

@@ -189,11 +189,14 @@ def check(
 def _preview(index: Index, as_json: bool) -> dict[str, Any]:
     from tidetable.delta.table import IndexTable
     from tidetable.delta.update import Updater
+    from tidetable.quality.volume import of_preview
 
     IndexTable(index).state()  # a table that is not ours need not wait for Spark
     spark = start_spark(as_json)
     with busy("reading the source", as_json):
-        answer = Updater(spark, index).preview()
+        ended = index.timeline.ended_by(datetime.now(UTC) - index.source.grace)
+        answer = Updater(spark, index).preview(ended)
+    answer |= of_preview(index, answer, ended)
     return answer | {"ok": index.quality.bad_rows_max.allows(answer["quarantined"], answer["read"])}
 
 
@@ -214,6 +217,8 @@ def _show_check(index: Index, answer: dict[str, Any], *, with_source: bool) -> N
         out.print(f"  not in the table, so left out (source.new_columns): {names}", markup=False)
     if answer["misplaced"]:
         out.print(f"  {_misplaced(answer['misplaced'])}", markup=False)
+    for warning in answer["warnings"]:
+        say(f"warning: {warning}")
 
 
 def _misplaced(rows: int) -> str:
@@ -519,6 +524,13 @@ def _tell_choice(progress: str) -> None:
 
 
 def _tell_late(index: Index, report: UpdateReport) -> None:
+    if report.folders and report.folders["missing"]:
+        from tidetable.delta.folders import folders_in_words
+
+        say(
+            f"slot {report.slot}: of the folders that source.path names for it, "
+            f"{folders_in_words(report.folders)}"
+        )
     if report.late:
         say(f"slot {report.slot}: {report.late:,} rows arrived after their slot was done")
     if report.misplaced:
@@ -701,22 +713,45 @@ def validate(
         int | None,
         typer.Option("--due-slot", metavar="J", help="The slot at which the table should stand."),
     ] = None,
+    against_source: Annotated[
+        bool,
+        typer.Option("--against-source", help="Compare the rows with the source too, by Spark."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Is the table what it should be? Makes the quality report. Starts no JVM."""
+    """Is the table what it should be? Makes the quality report. Starts no JVM by itself."""
     from tidetable import show
     from tidetable.quality import reports_home
     from tidetable.quality import validate as check_quality
 
     found = load(index)
+    compared = _compared(found, as_json) if against_source else None
     with busy("checking", as_json):
-        outcome = check_quality(found, due_slot=due_slot, reports=reports_home(project_root()))
+        home = reports_home(project_root())
+        outcome = check_quality(found, due_slot=due_slot, reports=home, against_source=compared)
     if as_json:
         emit(outcome.as_json())
     else:
         out.print(show.outcome_summary(outcome))
         say(f"The report: {outcome.report}")
     outcome.require(found.argument)
+
+
+def _compared(index: Index, as_json: bool) -> dict[str, Any]:
+    """The table next to its source; for people also how much was compared."""
+    from tidetable.delta.table import IndexTable
+
+    IndexTable(index).state(trusting=True)  # a table that is not ours need not wait for Spark
+    spark = start_spark(as_json)
+    from tidetable.quality.against_source import compare_now
+
+    with busy("comparing with the source", as_json):
+        found = compare_now(spark, index)
+    say(
+        f"Compared with the source: {_rows_in_words(found.rows)} of the table, "
+        f"{_rows_in_words(found.source_rows)} of slots {found.first} to {found.slot}."
+    )
+    return found.as_json()
 
 
 @app.command()

@@ -21,7 +21,7 @@ from tidetable.delta.drift import _falling, compared, drift, workload_now
 from tidetable.delta.place import updates_path
 from tidetable.delta.table import PROPERTY_CHOSEN, IndexTable, resolved
 from tidetable.delta.update_row import SCHEMA, UpdateRow
-from tidetable.delta.updates import Updates
+from tidetable.delta.updates import Turn, Updates
 
 # Each slot has a row of every lifetime: the forecast falls from slot to slot.
 ROWS = [
@@ -214,12 +214,15 @@ def test_a_forecast_that_rises_is_evened_out() -> None:
     assert _falling([1, 2, 3]) == [2, 2, 2]
 
 
-def test_a_table_of_updates_without_predictions_gets_the_column(workspace: Workspace) -> None:
+def test_a_table_of_updates_of_an_older_version_gets_its_columns(workspace: Workspace) -> None:
     index = make_table(workspace, ROWS)
-    old = pa.schema([field for field in SCHEMA if field.name != "predicted_s"])
+    added = ("predicted_s", "folders", "against_source")
+    old = pa.schema([field for field in SCHEMA if field.name not in added])
     DeltaTable.create(updates_path(index), old)
     assert Updates(index).last(1) == []
+    assert Updates(index).turns(1) == []
     assert Updates(index).record() == 1
     (row,) = Updates(index).last(5)
     assert row.kind == "load"
-    assert row.predicted_s is None
+    assert (row.predicted_s, row.folders, row.against_source) == (None, None, None)
+    assert Updates(index).turns(5) == [Turn(0, "load", row.read, 0)]

@@ -115,6 +115,7 @@ def test_the_last_quality_report_counts(
     assert shown["failed"] == summary.get("failed", [])
     assert shown["warnings"] == summary.get("warnings", [])
     assert shown["report"] == "one.html"
+    assert ("tidetable validate things" in (shown["advice"] or "")) is not summary["success"]
 
 
 # -- the picture -----------------------------------------------------------------------------------

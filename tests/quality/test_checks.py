@@ -21,6 +21,8 @@ from tidetable.delta.update import Updater
 from tidetable.delta.updates import Updates
 from tidetable.quality import Outcome, validate
 from tidetable.quality.figures import CHECKED_ROWS, gather
+from tidetable.quality.mend import wrong_checks
+from tidetable.quality.outcome import NOT_OF_THE_ROWS
 from tidetable.quality.rows import row_figures
 from tidetable.quality.suite import SIZE, checks
 
@@ -29,7 +31,11 @@ STRICT = {"bad_rows_max": "5%", "check_rows_every": 7}
 
 def judged(wrong: Wrong, due_slot: int | None = SLOT) -> Outcome:
     table = Path(wrong.index.table)
-    return validate(wrong.index, due_slot=due_slot, reports=table.parent / "reports")
+    outcome = validate(wrong.index, due_slot=due_slot, reports=table.parent / "reports")
+    # What Great Expectations finds is also what tells from where to mend it.
+    found = {check.name for check in wrong_checks(gather(wrong.index, due_slot))}
+    assert found == {finding.name for finding in outcome.failed} - NOT_OF_THE_ROWS
+    return outcome
 
 
 def failed(wrong: Wrong, due_slot: int | None = SLOT) -> set[str]:

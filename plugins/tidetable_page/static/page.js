@@ -272,6 +272,7 @@ function drawExpiring(data) {
 
 const CHARTS = [
   { field: "live", title: "Live rows", format: compact, full: (value) => count(value, "live row") },
+  { field: "read", title: "Rows read", hint: "from the source", format: compact, full: (value) => `${count(value, "row")} read` },
   { field: "bytes", title: "Size", format: bytes, axis: bytesOnAxis, unit: byteUnit, full: (value) => `${bytes(value)} in the table` },
   { field: "files", title: "Files", format: compact, full: (value) => count(value, "file") },
   { field: "imbalance", title: "Imbalance", hint: "fullest cell to mean", format: ratio, axis: compact, full: (value) => `the fullest cell holds ${ratio(value)} times the mean`, limit: "imbalance_max" },
@@ -299,15 +300,18 @@ function drawHistory(data) {
         limit: one.limit ? { value: data[one.limit], label: `limit ${data[one.limit]}` } : null,
         points: updates.map((update, at) => ({
           value: values[at], label: `${update.kind === "update" ? "Slot" : `${update.kind}, slot`} ${update.slot}`, tick: String(update.slot),
-          lines: [values[at] === null ? "not known" : one.full(values[at]), time(update.as_of)],
+          lines: [
+            values[at] === null ? "not known" : one.full(values[at]), time(update.as_of),
+            ...(one.field === "read" && update.folders_missing ? [`${count(update.folders_missing, "folder")} of the source missing`] : []),
+          ],
         })),
       });
     }
   });
   part("history-table", updates, (element) => {
-    const heads = ["Slot", "As of", "Kind", "Inserted", "Expired", "Quarantined", "Live", "Rewritten", "Written", "Cells", "Files", "Size", "Imbalance", "Time"];
+    const heads = ["Slot", "As of", "Kind", "Read", "Inserted", "Expired", "Quarantined", "Live", "Rewritten", "Written", "Cells", "Files", "Size", "Imbalance", "Time"];
     const rows = [...updates].reverse().map((one) => [
-      one.slot, time(one.as_of), one.kind, number(one.inserted), number(one.expired), number(one.quarantined), number(one.live),
+      one.slot, time(one.as_of), one.kind, number(one.read), number(one.inserted), number(one.expired), number(one.quarantined), number(one.live),
       number(one.rewritten_rows), bytes(one.written_bytes), number(one.cells), number(one.files), bytes(one.bytes), ratio(one.imbalance), seconds(one.seconds),
     ]);
     element.replaceChildren(...(rows.length ? [table("The last updates as a table", heads, rows, { key: "updates table" })] : []));
@@ -330,7 +334,7 @@ function drawQuality(data) {
     element.replaceChildren(
       ...[
         html("p", null, html("span", { class: `badge ${verdict[0]}` }, verdict[1]), html("span", { class: "muted" }, ` ${checked}slot ${number(quality.slot)}${old}`)),
-        list("failing", quality.failed), list("warning", quality.warnings),
+        list("failing", quality.failed), quality.advice && html("p", null, quality.advice), list("warning", quality.warnings),
         html("p", null, outside(`reports/${data.name}/${encoded(quality.report)}`, "This report", "tab"), " · ", outside(`reports/${data.name}/index.html`, "All Data Docs", "tab")),
       ].filter(Boolean),
     );

@@ -155,7 +155,7 @@ def _new_live(
     index: Index, batch: DataFrame, table: DataFrame, quarantined: DataFrame | None, due: int
 ) -> DataFrame:
     alive = F.col(EXPIRATION_SLOT) > due
-    row = _row(table)
+    row = row_as_json(table)
     source_rows = batch.where(F.col(REASON).isNull() & alive).withColumn("_row", row)
     arrival = F.expr(slot_sql(quoted(index.source.arrived_at), index.timeline))
     slots = batch.select(F.col(INSERTION_SLOT).alias("_arrival")).distinct()
@@ -172,7 +172,7 @@ def _new_live(
     return multiset_minus(source_rows, "_row", known, "_row")
 
 
-def _row(table: DataFrame) -> Column:
+def row_as_json(table: DataFrame) -> Column:
     """A row's own content as one value that can be compared, whatever its types."""
     names = [name for name in table.columns if name not in ADDED]
     return F.to_json(F.struct(*[F.col(quoted(name)) for name in names]), JSON_OPTIONS)

@@ -47,5 +47,12 @@ class UpdateReport:
     predicted_s: float | None = None
     """What the advisor said that an average update would take; None if it did not choose."""
 
+    folders: dict[str, Any] | None = None
+    """How many folders `source.path` names for these slots (`expected`), how many of them are not
+    there (`missing`) and the first of these (`named`); None if it has no time placeholder."""
+
+    against_source: dict[str, Any] | None = None
+    """What a comparison with the source found, if there was one (quality.against_source_every)."""
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

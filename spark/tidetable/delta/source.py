@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, reduce
 from pathlib import Path
@@ -64,6 +64,9 @@ class SourceRows:
     new: Mapping[str, str] = field(default_factory=dict)
     """Columns that were left out because the table has none such, each with a file that has it."""
 
+    missing: tuple[str, ...] = ()
+    """Paths that were to be read and are not there."""
+
 
 class Source:
     """Reads the source of one index."""
@@ -88,8 +91,14 @@ class Source:
 
         `table` is the schema of the index's table, once there is one.
         """
-        paths = self._existing(self.config.paths_for(after, until))
+        wanted = self.config.paths_for(after, until)
+        paths = self._existing(wanted)
         known = None if table is None else user_schema(table)
+        there = set(paths)
+        missing = tuple(path for path in wanted if path not in there)
+        return replace(self._rows_of(paths, known), missing=missing)
+
+    def _rows_of(self, paths: Sequence[str], known: StructType | None) -> SourceRows:
         files = self._files(paths)
         if files == []:
             paths = []  # a folder with nothing in it holds no rows, as one that is not there
@@ -387,6 +396,10 @@ class Source:
                 "Correct source.path in the YAML, or make the data first."
             )
         return [path for path in paths if self._is_there(path)]
+
+    def has_any(self, paths: Sequence[str]) -> bool:
+        """Whether at least one of them is there."""
+        return any(self._is_there(path) for path in paths)
 
     def _is_there(self, path: str) -> bool:
         local = local_path(path)

@@ -33,6 +33,7 @@ from tidetable.delta.commit import (
     workbench,
     write_commit,
 )
+from tidetable.delta.folders import folders_of, folders_to_begin_with, none_there
 from tidetable.delta.late import Stragglers, counted_arrivals, find_stragglers, recount_slot
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.note import Note
@@ -82,6 +83,7 @@ class Updater:
         self.source = Source(self.spark, index)
         self.quarantine = Quarantine(self.spark, index)
         self.updates = Updates(index)
+        self._folders: dict[str, Any] | None = None  # of the batch that was staged last
 
     def _follow_choice(self) -> None:
         """Takes on the scheme that the table has been made with since this writer began."""
@@ -171,6 +173,7 @@ class Updater:
         """
         began = time.monotonic()
         self.source.begin()  # and reads nothing of it
+        self._folders = None
         with workbench(state.log, plan) as bench:
             kept = kept_rows(self.spark, plan, self.scheme, bench)
             after = self._committed(state, plan, kept, note, {}, bench)
@@ -190,8 +193,8 @@ class Updater:
                 self.updates.path, error,
             )  # fmt: skip
 
-    def preview(self) -> dict[str, Any]:
-        """What the next batch holds, without changing anything."""
+    def preview(self, ended: int | None = None) -> dict[str, Any]:
+        """What the next batch holds, without changing anything. `ended` is the last slot so far."""
         state = self.state()
         slot = None if state is None else state.slot
         first = 1 - self.index.period if slot is None else slot + 1
@@ -200,6 +203,10 @@ class Updater:
         rows = self._rows(first, last, known)
         counts = counted(staged(self.index, rows, first, last), earliest=last)
         _, misplaced = counted_arrivals(self.index, rows, first, last)
+        folders = self._folders
+        if slot is None and ended is not None:
+            begin = folders_to_begin_with(self.index, ended)
+            folders = none_there(begin) if begin and not self.source.has_any(begin) else None
         return {
             "slot": slot,
             "next_slot": last,
@@ -210,6 +217,7 @@ class Updater:
             "reasons": counts.reasons,
             "new_columns": sorted(rows.new),
             "misplaced": misplaced,
+            "folders": folders,
         }
 
     # -- one update -----------------------------------------------------------------------------
@@ -407,7 +415,9 @@ class Updater:
     def _rows(self, first: int, last: int, known: StructType | None) -> SourceRows:
         timeline = self.index.timeline
         self.source.begin()
-        return self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
+        rows = self.source.rows(timeline.begin_of(first), timeline.end_of(last), known)
+        self._folders = folders_of(self.index, rows.missing, first, last)
+        return rows
 
     def _staged(self, first: int, last: int, known: StructType | None) -> DataFrame:
         return staged(self.index, self._rows(first, last, known), first, last)
@@ -509,15 +519,29 @@ class Updater:
 
     def _told(self, report: UpdateReport, first: int, *, always: bool = False) -> UpdateReport:
         """The report with what a check of all rows counted, if one is due, and recorded."""
+        report = replace(report, folders=self._folders)
         every = self.index.quality.check_rows_every
-        if every and (always or -(-first // every) * every <= report.slot):
+        if (every and always) or _is_due(every, first, report.slot):
             from tidetable.quality.rows import row_figures
 
             self._say(f"slot {report.slot}: checking all rows")
             checked = row_figures(self.spark, self.index, report.slot, version=report.version)
             report = replace(report, checks=checked)
+        if _is_due(self.index.quality.against_source_every, max(1, first), report.slot):
+            report = replace(report, against_source=self._against_source(report))
         self.record(report)
         return report
+
+    def _against_source(self, report: UpdateReport) -> dict[str, Any]:
+        """What a comparison with the source finds; that one cannot be made fails no update."""
+        from tidetable.quality.against_source import compare_now, unable
+
+        self._say(f"slot {report.slot}: comparing all rows with the source")
+        try:
+            return compare_now(self.spark, self.index).as_json()
+        except Exception as error:
+            _LOGGER.warning("slot %s was not compared with the source: %s", report.slot, error)
+            return unable(error)
 
     def _verified(
         self,
@@ -565,6 +589,11 @@ class Updater:
             touched=touched,
             predicted_s=note.predicted_s,
         )
+
+
+def _is_due(every: int, first: int, last: int) -> bool:
+    """Whether one of the slots first..last is an every-th."""
+    return bool(every) and -(-first // every) * every <= last
 
 
 def _check_laws(note: Note, live_before: int) -> None:

@@ -59,6 +59,12 @@ class UpdateRow:
     predicted_s: float | None = None
     """What the advisor said that an average update would take, if it chose the scheme."""
 
+    folders: Mapping[str, Any] | None = None
+    """How many folders the source should have had for it, and which were missing."""
+
+    against_source: Mapping[str, Any] | None = None
+    """What a comparison with the source found, if there was one."""
+
     def as_json(self) -> dict[str, Any]:
         """All of it, times as text."""
         times = {"as_of": self.as_of, "committed_at": self.committed_at}
@@ -66,14 +72,10 @@ class UpdateRow:
 
     def figures(self) -> dict[str, Any]:
         """The same without the lists: what an event or a metric carries."""
-        return {
-            name: value
-            for name, value in self.as_json().items()
-            if name not in ("reasons", "touched", "checks")
-        }
+        return {name: value for name, value in self.as_json().items() if name not in AS_JSON}
 
 
-AS_JSON = ("reasons", "touched", "checks")
+AS_JSON = ("reasons", "touched", "checks", "folders", "against_source")
 _TYPES = {"int": pa.int64(), "str": pa.string(), "float | None": pa.float64(), "datetime": _MOMENT}
 SCHEMA = pa.schema(
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -63,6 +63,16 @@ _PROPERTIES = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@dataclass(frozen=True)
+class Turn:
+    """What one commit read: a row without all that says how."""
+
+    slot: int
+    kind: str
+    read: int
+    late: int
+
+
 class Updates:
     """The table of updates of one index. No JVM."""
 
@@ -97,6 +107,18 @@ class Updates:
             for row in python_rows(batch)
         ]  # fmt: skip
         return sorted(found, key=lambda row: row.version)[-number:]
+
+    def turns(self, number: int) -> list[Turn]:
+        """What the newest commits read, oldest first."""
+        log = open_log(self.path)
+        if log is None or number < 1:
+            return []
+        names = [one.name for one in fields(Turn)]
+        newest = f"SELECT {', '.join(names)} FROM t ORDER BY version DESC LIMIT {number}"
+        query = QueryBuilder().register("t", log.table)
+        found = arrow(query.execute(newest)).read_all()
+        columns = [found.column(name).to_pylist() for name in names]
+        return [Turn(*row) for row in zip(*columns, strict=True)][::-1]
 
     @property
     def files(self) -> int:
@@ -246,6 +268,8 @@ class Updates:
             touched=touched,
             checks=None if report is None else report.checks,
             predicted_s=note.predicted_s,
+            folders=None if report is None else report.folders,
+            against_source=None if report is None else report.against_source,
         )
 
 
@@ -376,7 +400,8 @@ def _flat(row: UpdateRow) -> dict[str, Any]:
 def _parsed(stored: Mapping[str, Any]) -> UpdateRow:
     data = dict(stored)
     for name in AS_JSON:
-        data[name] = None if data[name] is None else json.loads(data[name])
+        # A table that an older version has written has fewer columns.
+        data[name] = None if data.get(name) is None else json.loads(data[name])
     return UpdateRow(**data)
 
 

@@ -17,6 +17,7 @@ from tidetable.delta.place import quarantine_path
 from tidetable.delta.status import Status, outlook
 from tidetable.delta.table import IndexTable
 from tidetable.pipeline.standing import Standing, brief, sentences
+from tidetable.quality.outcome import advice
 
 if TYPE_CHECKING:
     from tidetable.delta.update_row import UpdateRow
@@ -210,7 +211,7 @@ def _history(index: Index) -> dict[str, Any]:
 
 
 def _told_update(update: UpdateRow) -> dict[str, Any]:
-    numbers = ("inserted", "expired", "quarantined", "late", "live", "files", "bytes",
+    numbers = ("read", "inserted", "expired", "quarantined", "late", "live", "files", "bytes",
                "written_bytes", "rewritten_rows", "cells", "imbalance", "seconds")  # fmt: skip
     written = None
     if update.kind == "update" and update.inserted:
@@ -221,6 +222,7 @@ def _told_update(update: UpdateRow) -> dict[str, Any]:
         "kind": update.kind,
         **{name: getattr(update, name) for name in numbers},
         "written_per_inserted": written,
+        "folders_missing": (update.folders or {}).get("missing", 0),
     }
 
 
@@ -228,6 +230,7 @@ def _told_quality(standing: Standing) -> dict[str, Any] | None:
     found = standing.quality
     if found is None:
         return None
+    failed = {one["name"] for one in found.get("failed") or [] if isinstance(one, dict)}
     # The page's route serves what is in the folder `site`; the summary names files from above it.
     report = str(found.get("report") or "site/index.html").removeprefix("site/")
     return {
@@ -237,6 +240,7 @@ def _told_quality(standing: Standing) -> dict[str, Any] | None:
         "checked": found.get("checked"),
         "failed": sentences(found, "failed"),
         "warnings": sentences(found, "warnings"),
+        "advice": advice(standing.entry.name, found.get("figures") or {}, failed) or None,
         "report": report,
     }
 

@@ -3,6 +3,10 @@
     files.py, cells.py, figures.py
                     what the log, the notes and the table of updates say; no JVM, no row read
     rows.py         what only the rows can tell: one aggregate in Spark, every n-th update
+    against_source.py
+                    the live rows next to the source: two aggregates in Spark, when asked for
+    volume.py       what a slot usually brings, and whether this one did
+    mend.py         from which slot a replay mends what is wrong
     predict.py      what a scheme promises of its cells
     suite.py        the checks, as expectations of Great Expectations
     report.py       runs them, keeps the reports

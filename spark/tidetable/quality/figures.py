@@ -8,7 +8,7 @@ that of reading the log. A damaged table is read like any other; that is what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -20,6 +20,7 @@ from tidetable.core.config import Index, format_time
 from tidetable.core.schemes import Scheme
 from tidetable.delta.note import Note
 from tidetable.delta.table import IndexTable, State
+from tidetable.delta.update_row import UpdateRow
 from tidetable.delta.updates import Updates
 from tidetable.quality.cells import CellFigures, cells_of
 from tidetable.quality.files import files_of
@@ -29,6 +30,7 @@ from tidetable.quality.predict import (
     predicted_imbalance,
     rows_to_judge,
 )
+from tidetable.quality.volume import Judgement, history_of, judged, rows_by_slot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +68,18 @@ class Figures:
     cells: list[CellFigures]
     checks: Mapping[str, int] | None
     """What a check of all rows counted right after this commit, if there was one."""
+
+    volume: Judgement
+    """What this commit's slot brought, next to what is usual."""
+
+    folders: Mapping[str, Any] | None
+    """Which folders of the source it should have found, if the table of updates tells."""
+
+    against_source: Mapping[str, Any] | None = None
+    """What a comparison of this version with the source found, if there was one."""
+
+    replay_from: int | None = None
+    """If the table is wrong: the slot from which a replay mends it, if one does."""
 
     strays: int = 0
     """Cells that are not of the scheme."""
@@ -188,6 +202,10 @@ class Figures:
             "open": sum(cell.open for cell in self.cells),
             "foreign": self.foreign,
             "checks": None if self.checks is None else dict(self.checks),
+            "volume": self.volume.as_json(),
+            "folders": None if self.folders is None else dict(self.folders),
+            "against_source": None if self.against_source is None else dict(self.against_source),
+            "replay_from": self.replay_from,
         }
 
     def frame(self) -> pd.DataFrame:
@@ -208,6 +226,9 @@ class Figures:
             "read": self.note.read,
             "accounted": self.accounted,
             "quarantined": self.note.quarantined,
+            "volume": self.volume.rows,
+            "folders_missing": None if self.folders is None else self.folders["missing"],
+            "differing_slots": (self.against_source or {}).get("slots"),
             "imbalance": None if self.too_sparse else self.imbalance,
             "imbalance_compared": None if self.too_sparse_to_compare else self.imbalance,
         }
@@ -220,36 +241,63 @@ class Figures:
         return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
-def gather(index: Index, due_slot: int | None = None) -> Figures:
+def gather(
+    index: Index, due_slot: int | None = None, against_source: Mapping[str, Any] | None = None
+) -> Figures:
     """The figures of the index as it stands, damaged or not.
 
+    `against_source` is what a comparison has just found; without it, what the last update found.
     UserError if there is no table yet; DamagedTable if its log no longer tells the slot.
     """
     table = IndexTable(index)
     # The second look is for what it says when there is nothing to be found.
     state = table.state(trusting=True) or table.required_state()
-    index = table.index
+    last = next(iter(Updates(table.index).last(1)), None)
+    if last is not None and last.version != state.version:
+        last = None  # of another commit
+    figures = figures_of(table.index, state, last)
+    if against_source is None and last is not None and figures.version == state.version:
+        against_source = last.against_source
+    elif against_source is not None and against_source["version"] < figures.version:
+        against_source = {"error": "the table has moved on meanwhile"}
+    return replace(
+        figures,
+        due_slot=due_slot,
+        volume=volume_of(table.index, state.note, last),
+        against_source=against_source,
+    )
+
+
+def figures_of(index: Index, state: State, row: UpdateRow | None) -> Figures:
+    """The figures of one version; `row` is what the table of updates says of it."""
     scheme = index.build_scheme()
     slot, note = state.slot, state.note
     cells = cells_of(index, note, list(files_of(state.log, index)))
-    strays = len(cells) - len(scheme.cells())
-    last = Updates(index).last(1)
-    checks = last[0].checks if last and last[0].version == state.version else None
     return Figures(
         index=index,
         scheme=scheme,
         slot=slot,
-        as_of=table.as_of(slot),
+        as_of=index.timeline.end_of(slot),
         version=state.log.rows_version,
         note_version=state.version,
         note=note,
         live_before=_live_before(state),
-        due_slot=due_slot,
+        due_slot=None,
         foreign=list(islice(_foreign(state), FOREIGN_MAX)),
         cells=cells,
-        checks=checks,
-        strays=strays,
+        checks=None if row is None else row.checks,
+        volume=judged(slot, None, {}, index),
+        folders=None if row is None else row.folders,
+        strays=len(cells) - len(scheme.cells()),
     )
+
+
+def volume_of(index: Index, note: Note, row: UpdateRow | None) -> Judgement:
+    """What the slot of this commit brought, next to what the updates before it did."""
+    if row is None or note.kind != "update":
+        return judged(note.slot, None, {}, index)
+    by_slot = rows_by_slot(Updates(index).turns(history_of(index) + 2))
+    return judged(note.slot, by_slot.get(note.slot), by_slot, index)
 
 
 # -- the notes -------------------------------------------------------------------------------------

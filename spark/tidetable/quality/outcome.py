@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tidetable.core.errors import TidetableError
+
+NOT_OF_THE_ROWS = frozenset({"fresh", "bad_rows", "balance", "files", "folders", "volume"})
+"""Checks that may fail though the table holds what it should."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,12 @@ class Outcome:
         return self
 
 
+_LOST = (
+    "The source no longer has rows that it had when they were read. If they are to be there, put "
+    "them back; if not, the table is wrong."
+)
+
+
 class QualityFailed(TidetableError):
     """The table is not what it must be. A retry finds the same: somebody has to mend it."""
 
@@ -71,28 +80,35 @@ class QualityFailed(TidetableError):
         names = {finding.name for finding in self.findings}
         super().__init__(
             f"{number} of {outcome.checked} checks of {outcome.index!r} failed at slot "
-            f"{outcome.slot}. {what} {advice(argument or outcome.index, outcome.slot, names)} "
+            f"{outcome.slot}. {what} {advice(argument or outcome.index, outcome.figures, names)} "
             f"The report is {outcome.report}."
         )
 
 
-def advice(index: str, slot: int, failed: Collection[str]) -> str:
+def advice(index: str, figures: Mapping[str, Any], failed: Collection[str]) -> str:
     """What to do about the checks that failed."""
-    wrong = set(failed) - {"fresh", "bad_rows", "balance", "files"}
-    if wrong and slot < 1:
+    wrong = set(failed) - NOT_OF_THE_ROWS
+    slot, first = figures.get("slot"), figures.get("replay_from")
+    if wrong and "replay_from" not in figures:  # a report of the version before
+        return f"The table is wrong. tidetable validate {index} says from which slot to replay it."
+    if wrong and first is None:
         return (
             "The table is wrong from its first load on: remove it, and the next update makes it "
-            "anew."
+            "again."
         )
     if wrong:
+        lost = (figures.get("against_source") or {}).get("lost_by_source")
         return (
-            f"The table is wrong. Mend it before the next update: tidetable replay {index} "
-            f"--from {slot} restores the slot before and goes again (or from the first slot whose "
-            "report failed)."
+            f"{_LOST if lost and wrong == {'against_source'} else 'The table is wrong.'} Mend it "
+            f"before the next update: tidetable replay {index} --from {first}"
         )
     hints = {
         "fresh": f"Run tidetable update {index} to bring it up to date.",
         "bad_rows": "Correct the source, or raise quality.bad_rows_max in the YAML.",
+        "folders": "Look for the folders: correct source.path, or put them back and replay the "
+        f"slot (tidetable replay {index} --from {slot}).",
+        "volume": "Look whether the source still gets all its rows; if it does, change "
+        "quality.volume in the YAML, or let it only warn (on_failure: warn).",
         "balance": "Choose another scheme for this stream, raise quality.imbalance_max, or let it "
         "only warn (quality.on_failure: warn).",
         "files": f"Merge them: tidetable rebuild {index}, or raise quality.files_per_cell_max.",

@@ -76,21 +76,22 @@ def validate(
     reports: Path,
     run_name: str | None = None,
     at: datetime | None = None,
+    against_source: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Checks the index as it stands, writes the report and says what was found.
 
     `due_slot` is the slot at which it should stand; None if that is not to be checked. A table that
     is wrong is no error here, but an outcome; see `Outcome.require`. `run_name` is a name for the
-    report, `at` its time, now if not given.
+    report, `at` its time, now if not given. `against_source` is what a comparison has just found.
     """
-    from tidetable.quality.figures import gather
+    from tidetable.quality.mend import judged_figures
     from tidetable.quality.suite import checks
 
     folder = reports / index.name
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder, index.name), _IN_THIS_PROCESS:
         # Inside the lock: of two at once the later one must not report the earlier state.
-        figures = gather(index, due_slot)
+        figures = judged_figures(index, due_slot, against_source)
         of = checks(figures)
         at = datetime.now(UTC) if at is None else at
         run = run_name or f"slot_{figures.slot}"

@@ -66,9 +66,7 @@ class ReportContent:
             "at": _moment(run["run_time"]),
             "as_of": _moment(first["figures"]["as_of"]),
             "failed": failed,
-            "advice": advice(
-                first["index"], first["figures"]["slot"], {one["name"] for one in failed}
-            ),
+            "advice": advice(first["index"], first["figures"], {one["name"] for one in failed}),
             "warnings": [one for one in checks if one["status"] == "warning"],
             "skipped": [one for one in checks if one["status"] == "skipped"],
             "checked": len(checks),

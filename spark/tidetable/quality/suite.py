@@ -12,22 +12,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tidetable.core.config import OnFailure
+from tidetable.delta.folders import folders_in_words
 from tidetable.quality.figures import CHECKED_ROWS, Figures
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite
 
-SIZE = 32
+SIZE = 35
 """The number of expectations; a suite with any other is an error."""
 
 UNEVEN_FACTOR = 1.5
 """More uneven by this factor than even arrivals would be is worth a warning."""
 
-TRUTH, ROWS, BOOKS, TIME, BALANCE = (
+TRUTH, ROWS, BOOKS, TIME, SOURCE, BALANCE = (
     "The rows, by the statistics of the files",
     "The rows, each of them read",
     "The books",
     "Time",
+    "The source",
     "Balance",
 )
 
@@ -62,6 +64,7 @@ def checks(figures: Figures) -> list[Check]:
         *_of_rows(figures),
         *_of_books(figures),
         *_of_time(figures),
+        *_of_source(figures),
         *_of_balance(figures),
     ]
     if len(found) != SIZE or len({check.name for check in found}) != SIZE:
@@ -326,6 +329,83 @@ def _equal(
         {"column_A": one, "column_B": other, "ignore_row_if": "either_value_is_missing"},
         skipped,
     )
+
+
+# -- the source ------------------------------------------------------------------------------------
+
+
+def _of_source(figures: Figures) -> Iterator[Check]:
+    volume, folders = figures.volume, figures.folders
+    warns = figures.index.quality.volume.on_failure is OnFailure.WARN
+    severity = "warning" if warns else "critical"
+    missing = 0 if folders is None else folders["missing"]
+    skipped = None
+    if folders is None:
+        skipped = (
+            "this commit took no rows of a slot of its own"
+            if figures.index.source.has_placeholders
+            else "source.path has no time placeholder"
+        )
+    elif missing and volume.is_quiet_time:
+        skipped = (
+            f"nothing is usual at this time of day ({missing} of {folders['expected']} are missing)"
+        )
+    yield Check(
+        "folders",
+        SOURCE,
+        f"Every folder that source.path names for slot {figures.slot} is there",
+        folders_in_words(folders) if folders and missing else "all are",
+        "ExpectColumnValuesToBeBetween",
+        {"column": "folders_missing", "max_value": missing if skipped else 0},
+        skipped,
+        severity,
+    )
+    yield Check(
+        "volume",
+        SOURCE,
+        f"Slot {figures.slot} brought as many rows as is usual at this time, {volume.limits}"
+        if volume.usual
+        else f"Slot {figures.slot} brought as many rows as is usual at this time",
+        volume.found,
+        "ExpectColumnValuesToBeBetween",
+        {"column": "volume", "min_value": volume.low or 0, "max_value": volume.high},
+        volume.why_not,
+        severity,
+    )
+    yield _against_source(figures)
+
+
+def _against_source(figures: Figures) -> Check:
+    found = figures.against_source
+    skipped = None
+    if found is None:
+        every = figures.index.quality.against_source_every
+        how_often = f"every {every} updates, and by" if every else "by"
+        skipped = (
+            f"this commit was not compared; that is done {how_often} validate --against-source"
+        )
+    elif found.get("error"):
+        skipped = f"the comparison could not be made: {found['error']}"
+    return Check(
+        "against_source",
+        SOURCE,
+        "The live rows are those of the source, slot by slot",
+        "" if skipped or found is None else _compared_in_words(found),
+        "ExpectColumnValuesToBeBetween",
+        {"column": "differing_slots", "max_value": 0},
+        skipped,
+    )
+
+
+def _compared_in_words(found: Mapping[str, Any]) -> str:
+    late = (
+        f"; {_number(found['late'])} rows came late and are not taken yet" if found["late"] else ""
+    )
+    if not found["slots"]:
+        return f"{_number(found['rows'])} rows are{late}"
+    more = found["slots"] - len(found["named"])
+    named = "; ".join(found["named"]) + (f"; and {more} more slots" if more > 0 else "")
+    return f"{named}{late}"
 
 
 # -- time and balance ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What a user says about an index: read from YAML, checked, with every mistake named by line."""
 
-from tidetable.core.config.index import Engine, Index, OnFailure, Quality
+from tidetable.core.config.index import Engine, Index, OnFailure, Quality, Volume
 from tidetable.core.config.loading import find_index, index_files, load_index
 from tidetable.core.config.mistakes import ConfigError, Mistake
 from tidetable.core.config.quantities import (
@@ -41,6 +41,7 @@ __all__ = [
     "Source",
     "SweepConfig",
     "TiersConfig",
+    "Volume",
     "find_index",
     "format_duration",
     "format_size",

@@ -73,6 +73,23 @@ class OnFailure(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
+class Volume:
+    """How far what a slot brings may be from what is usual."""
+
+    min_share: Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)] = 0.1
+    """Fewer rows than this share of the least that is usual at this time of day; 0 for no limit."""
+
+    max_share: Annotated[float, Field(strict=True, ge=1, allow_inf_nan=False)] = 10.0
+    """More rows than so many times the most that is usual in a day."""
+
+    over: Annotated[int | None, Field(strict=True, ge=3, le=10_000)] = None
+    """What the last so many updates read is usual; without it those of the last eight days."""
+
+    on_failure: OnFailure = OnFailure.WARN
+    """Whether such a slot, or a missing folder, fails the validation or only warns."""
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
 class Quality:
     """What the quality report lets pass."""
 
@@ -87,6 +104,12 @@ class Quality:
 
     check_rows_every: Annotated[int, Field(strict=True, ge=0)] = 12
     """Every so many updates all rows are read and checked, inside the update; 0 for never."""
+
+    against_source_every: Annotated[int, Field(strict=True, ge=0)] = 0
+    """Every so many updates the live rows are compared with the source; 0 for never."""
+
+    volume: Volume = Field(default_factory=Volume)
+    """How many rows a slot may bring."""
 
     files_per_cell_max: Annotated[int | None, Field(strict=True, ge=1)] = None
     """More files than this in a cell count as uneven; without it what the scheme predicts."""

@@ -174,6 +174,11 @@ class Source:
         return path_pattern.root(self.path)
 
     @property
+    def has_placeholders(self) -> bool:
+        """Whether its path goes by time."""
+        return path_pattern.has_placeholders(self.path)
+
+    @property
     def is_columnar(self) -> bool:
         """Whether it is cheap to look at a few columns first and at the rows later."""
         return self.format in _COLUMNAR_FORMATS
