@@ -13,11 +13,14 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidetable import __version__
 from tidetable.core.errors import UserError
 from tidetable.delta.storage import is_on_file_system, reader_uri
+
+if TYPE_CHECKING:
+    from tidetable.delta.log import Log
 
 ENGINE = f"Tidetable/{__version__}"
 _IN_COMMIT_TIME = "delta.enableInCommitTimestamps"
@@ -78,6 +81,11 @@ def transaction(fence: str, version: int = 1) -> dict[str, Any]:
     """The action that uses up a fence."""
     now = int(time.time() * 1000)
     return {"txn": {"appId": fence, "version": version, "lastUpdated": now}}
+
+
+def last_commit_time(log: Log) -> int:
+    """When the log's version was made, if the table asks for times that only grow; else 0."""
+    return commit_time(log.actions(log.version)) if keeps_commit_times(log.properties) else 0
 
 
 def commit_time(actions: Sequence[Mapping[str, Any]]) -> int:

@@ -24,8 +24,7 @@ from tidetable.delta.append import (
     NotTheNewest,
     append_version,
     commit_info,
-    commit_time,
-    keeps_commit_times,
+    last_commit_time,
     transaction,
 )
 from tidetable.delta.arrange import arrange, arranged, key_ranges, spread
@@ -292,7 +291,7 @@ def publish(
         metadata={"configuration": log.properties},
         parameters={"mode": "Overwrite", "partitionBy": json.dumps([CELL_G, CELL_E])},
         user_metadata=note.dumps(),
-        after_ms=commit_time(log.actions(log.version)) if keeps_commit_times(log.properties) else 0,
+        after_ms=last_commit_time(log),
     )
     try:
         append_version(log.path, version, [info, transaction(fence), *actions])

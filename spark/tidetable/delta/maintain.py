@@ -11,7 +11,7 @@ not do is delete files. What may be deleted:
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -19,9 +19,12 @@ from typing import Any
 from deltalake.exceptions import CommitFailedError
 
 from tidetable.core.config import Index, format_duration
+from tidetable.core.errors import TransientError
+from tidetable.delta.announcement import announce
+from tidetable.delta.append import NotTheNewest
 from tidetable.delta.beside import Kind, open_beside
 from tidetable.delta.forget import forget
-from tidetable.delta.garbage import garbage, last_checkpoint, named_files
+from tidetable.delta.garbage import garbage, last_checkpoint
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.steps import Step, reached
 from tidetable.delta.stored import (
@@ -48,6 +51,7 @@ BESIDE_MAX = timedelta(hours=24)
 COMMITS_MAX = 30
 """More commits than this since the last checkpoint make every reader of the log slow."""
 
+RACES_MAX = 5
 PATHS_SHOWN = 20
 _MARK = "maintained"
 
@@ -144,12 +148,7 @@ def purge(index: Index, now: datetime | None = None) -> Purge:
     logs = _logs_to_purge(index)
     at = _now(logs[0]) if now is None else now
     for log in logs:
-        found = _garbage(index, log, at)
-        reached(Step.GARBAGE_FOUND)
-        # A replay may have put an old version back meanwhile.
-        latest = open_log(log.path)
-        if latest is not None and latest.version != log.version:
-            found = found.without(named_files(latest).in_use)
+        found = _announced(index, log, at)
         delete(log, found.files)
         reached(Step.FILES_DELETED)
         remove_empty_folders(log, found.stored, found.unnamed_before)
@@ -158,6 +157,31 @@ def purge(index: Index, now: datetime | None = None) -> Purge:
 
 
 # -- parts -----------------------------------------------------------------------------------------
+
+
+def _announced(index: Index, log: Log, at: datetime) -> _Garbage:
+    """What may go of a table; in the index's own no replay puts any of it back from now on."""
+    for _ in range(RACES_MAX):
+        found = _garbage(index, log, at)
+        reached(Step.GARBAGE_FOUND)
+        if not found.files or log.path != index.table:
+            return found
+        try:
+            announce(log, index.name, at - retention(index))
+            return found
+        except NotTheNewest:
+            log = _opened(log.path)
+    raise TransientError(
+        f"Other writers of {index.name!r} committed first, {RACES_MAX} times in a row. "
+        "Nothing was deleted; run it again."
+    )
+
+
+def _opened(path: str) -> Log:
+    log = open_log(path)
+    if log is None:
+        raise TransientError(f"The table {path} went away while it was purged. Run it again.")
+    return log
 
 
 @dataclass(frozen=True)
@@ -169,9 +193,6 @@ class _Garbage:
     stored: Stored
     unnamed_before: datetime
     skipped: list[str]
-
-    def without(self, in_use: set[str]) -> _Garbage:
-        return replace(self, files=[file for file in self.files if file.path not in in_use])
 
 
 def _clock() -> datetime:

@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from tidetable.core.errors import TransientError
 from tidetable.delta.actions import Contents, contents, removal_of
+from tidetable.delta.announcement import may_be_gone
 from tidetable.delta.append import NotTheNewest
 from tidetable.delta.commit import publish
 from tidetable.delta.garbage import missing_files
@@ -31,6 +32,7 @@ def replay(updater: Updater, first: int, *, from_source: bool = False) -> Iterat
     """
     for _ in range(RACES_MAX):
         state = IndexTable(updater.index).state_to_replay(first, from_source=from_source)
+        updater.check_places()
         old = None if state is None or from_source else _kept(state, first - 1)
         if state is not None and old is not None:
             if not _put_back(state, *old):
@@ -60,6 +62,8 @@ def _kept(state: State, slot: int) -> tuple[Log, Note] | None:
     try:
         log = open_log(state.log.path, version)
         if log is None or missing_files(log) or log.rows != commit.note.live:
+            return None
+        if may_be_gone(state.log, log, state.note.index):
             return None
     except (DeltaError, FileNotFoundError):
         return None  # the log of that time is cleaned up

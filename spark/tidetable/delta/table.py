@@ -21,8 +21,7 @@ from tidetable.delta.append import (
     NotTheNewest,
     append_version,
     commit_info,
-    commit_time,
-    keeps_commit_times,
+    last_commit_time,
 )
 from tidetable.delta.checkpoint import checkpoint_if_due
 from tidetable.delta.columns import delta_table, quoted, sql_text, type_sql
@@ -400,9 +399,12 @@ def follow_retention(index: Index, seen: Log) -> None:
     metadata = contents(log, ()).metadata
     changed = {**metadata, "configuration": {**metadata["configuration"], **wanted}}
     parameters = {"properties": json.dumps(wanted)}
-    after = commit_time(log.actions(log.version)) if keeps_commit_times(log.properties) else 0
     info = commit_info(
-        "SET TBLPROPERTIES", log.version, metadata=changed, parameters=parameters, after_ms=after
+        "SET TBLPROPERTIES",
+        log.version,
+        metadata=changed,
+        parameters=parameters,
+        after_ms=last_commit_time(log),
     )
     with suppress(NotTheNewest):  # the next update does it
         append_version(log.path, log.version + 1, [info, {"metaData": changed}])

@@ -72,8 +72,8 @@ class Updater:
     def __init__(self, spark: SparkSession, index: Index, progress: Progress | None = None) -> None:
         self.spark = spark
         self._say = progress or (lambda _: None)
+        self._places_are_checked = False
         self._adopt(resolved(index))
-        check_places(self.index)
 
     def _adopt(self, index: Index) -> None:
         """Works on this index from now on. Only `load_first` may meet one with no scheme yet."""
@@ -100,13 +100,21 @@ class Updater:
         """Where the index stands; None before its first load."""
         state = self.table.state()
         self._follow_choice()
+        self.check_places()
         return state
 
     def required_state(self) -> State:
         """The same; UserError before its first load."""
         state = self.table.required_state()
         self._follow_choice()
+        self.check_places()
         return state
+
+    def check_places(self) -> None:
+        """UserError, before anything is changed, if a place beside the table is somebody else's."""
+        if not self._places_are_checked:
+            check_places(self.index)
+            self._places_are_checked = True
 
     def catch_up(self, target: int, *, fold: bool = False) -> Iterator[UpdateReport]:
         """Brings the table to slot `target`, yielding a report after each commit.
