@@ -150,7 +150,7 @@ def test_what_is_not_the_tables_is_left_alone(workspace: Workspace, index: Index
     log_files = set((workspace.table / "_delta_log").iterdir())
     purge(index, after(days=30))
     assert all((workspace.table / name).exists() for name in others)
-    assert set((workspace.table / "_delta_log").iterdir()) == log_files
+    assert log_files <= set((workspace.table / "_delta_log").iterdir())
 
 
 def test_checksums_go_with_their_files(workspace: Workspace, index: Index) -> None:

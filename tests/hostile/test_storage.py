@@ -285,7 +285,7 @@ def test_nothing_is_done_to_what_is_not_ours(
     with pytest.raises(UserError, match=rf"{kind.words} of the index 'things' belongs there"):
         check_places(index)
     with pytest.raises(UserError, match=r"Move it away, or choose another place"):
-        Updater(None, index)  # type: ignore[arg-type]  # it does not get as far as Spark
+        Updater(None, index).state()  # type: ignore[arg-type]  # it does not get as far as Spark
     with pytest.raises(UserError):
         own_table(index, kind, {})
     if what != "a folder with files":
