@@ -164,7 +164,10 @@ def _announced(index: Index, log: Log, at: datetime) -> _Garbage:
     for _ in range(RACES_MAX):
         found = _garbage(index, log, at)
         reached(Step.GARBAGE_FOUND)
-        if not found.files or log.path != index.table:
+        if log.path != index.table:
+            # Nobody goes back there; but what came in meanwhile is in use.
+            return found.without(named_files(_opened(log.path)).in_use)
+        if not found.files:
             return found
         try:
             announce(log, index.name, at - retention(index))
@@ -193,6 +196,9 @@ class _Garbage:
     stored: Stored
     unnamed_before: datetime
     skipped: list[str]
+
+    def without(self, in_use: set[str]) -> _Garbage:
+        return replace(self, files=[file for file in self.files if file.path not in in_use])
 
 
 def _clock() -> datetime:
