@@ -11,7 +11,7 @@ not do is delete files. What may be deleted:
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -24,7 +24,7 @@ from tidetable.delta.announcement import announce
 from tidetable.delta.append import NotTheNewest
 from tidetable.delta.beside import Kind, open_beside
 from tidetable.delta.forget import forget
-from tidetable.delta.garbage import garbage, last_checkpoint
+from tidetable.delta.garbage import garbage, last_checkpoint, named_files
 from tidetable.delta.log import Log, open_log
 from tidetable.delta.steps import Step, reached
 from tidetable.delta.stored import (
