@@ -98,10 +98,12 @@ def test_maintain_forced(workspace: Workspace, index: Index) -> None:
     assert "2 files deleted" in found.out
     assert "checkpoints: table, table_updates" in found.out
     assert workspace.ids() == [3]
-    (again,) = tidetable("maintain", workspace.yaml, "--force", "--json").objects
-    assert (again["done"], again["deleted_files"], again["checkpoints"]) == (
-        True, 0, ["table_updates"]
-    )  # fmt: skip
+    # What was deleted had been announced in the table's log; nothing is left to announce.
+    for checkpoints in (["table", "table_updates"], ["table_updates"]):
+        (again,) = tidetable("maintain", workspace.yaml, "--force", "--json").objects
+        assert (again["done"], again["deleted_files"], again["checkpoints"]) == (
+            True, 0, checkpoints
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["maintain", "purge", "rebuild", "validate"])

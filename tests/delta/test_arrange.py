@@ -25,7 +25,6 @@ from tidetable.delta import update
 from tidetable.delta.arrange import OWN_TASK_BYTES_MIN, Arrangement, arrange
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import DataFile, open_log
-from tidetable.delta.note import Note
 from tidetable.delta.update import Updater
 
 pytestmark = pytest.mark.spark
@@ -139,10 +138,10 @@ def test_files_are_sorted_disjoint_and_near_the_target_size(
 
     plans: list[str] = []
 
-    def write(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+    def write(spark: SparkSession, change: Change, *more: Any) -> None:
         assert change.rows is not None
         plans.append(change.rows._jdf.queryExecution().executedPlan().toString())
-        write_commit(spark, change, note, fence)
+        write_commit(spark, change, *more)
 
     monkeypatch.setattr(update, "write_commit", write)
     (report,) = updater.catch_up(1)

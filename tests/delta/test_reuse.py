@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.workspace import Row, Workspace, at, row
 from tidetable.delta import update
 from tidetable.delta.commit import Change, write_commit
-from tidetable.delta.note import Note
 from tidetable.delta.staging import BatchCounts, counted
 from tidetable.delta.update import Updater
 
@@ -53,10 +52,10 @@ class Seen:
         self._look_at(batch)
         return counted(batch, **more)
 
-    def _write(self, spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+    def _write(self, spark: SparkSession, change: Change, *more: Any) -> None:
         assert change.rows is not None
         self._look_at(change.rows)
-        write_commit(spark, change, note, fence)
+        write_commit(spark, change, *more)
 
     def _look_at(self, frame: DataFrame) -> None:
         plan = frame._jdf.queryExecution().executedPlan()

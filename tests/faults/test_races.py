@@ -26,7 +26,6 @@ from tidetable.delta.append import append_version
 from tidetable.delta.commit import Change, write_commit
 from tidetable.delta.log import open_log
 from tidetable.delta.maintain import purge
-from tidetable.delta.note import Note
 from tidetable.delta.place import INCOMING
 from tidetable.delta.quarantine import Quarantine
 from tidetable.delta.replay import replay
@@ -103,12 +102,12 @@ def test_a_commit_while_the_rows_are_being_written_makes_the_other_start_over(
     list(Updater(spark, index).catch_up(0))
     go_on, writing = workspace.folder / "go_on", Event()
 
-    def write(spark: SparkSession, change: Change, note: Note, fence: str) -> None:
+    def write(spark: SparkSession, change: Change, *more: Any) -> None:
         if not writing.is_set():
             writing.set()
             assert change.rows is not None
             change = replace(change, rows=held_until(go_on, change.rows))
-        write_commit(spark, change, note, fence)
+        write_commit(spark, change, *more)
 
     monkeypatch.setattr(update, "write_commit", write)
     slots: list[int] = []

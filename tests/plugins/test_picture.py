@@ -87,8 +87,10 @@ def test_a_log_that_is_no_log_is_told_and_nothing_else_happens(own: Project) -> 
     index = own.make("things", [row(1, 0, 5)])
     (Path(index.table) / "_delta_log" / f"{0:020d}.json").write_text("not JSON\n")
     found = standing(own, "things")
-    assert found.health is Health.UNREADABLE
-    assert picture(found, NOW)["health_word"] == "cannot be read"
+    assert found.health is Health.DAMAGED
+    assert f"{0:020d}.json" in found.sentence
+    assert "--from-source" in found.sentence
+    assert picture(found, NOW)["health_word"] == "damaged"
 
 
 @pytest.mark.parametrize(

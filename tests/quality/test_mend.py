@@ -13,8 +13,8 @@ from deltalake import write_deltalake
 from tests.cli.handmade import make_table
 from tests.quality.tables import Stored, Wrong
 from tests.workspace import Workspace, at, row
+from tidetable.delta.beside import Kind, own_table
 from tidetable.delta.note import Note
-from tidetable.delta.place import updates_path
 from tidetable.delta.update_row import UpdateRow
 from tidetable.delta.updates import _stored
 from tidetable.quality.mend import judged_figures
@@ -77,8 +77,8 @@ class Story:
                 touched=[], checks={"rows": 12, **checks},
             )
         )  # fmt: skip
-        path = updates_path(self.table.index)
-        write_deltalake(path, _stored(self.recorded), mode="overwrite")
+        kept = own_table(self.table.index, Kind.UPDATES, {}).table
+        write_deltalake(kept, _stored(self.recorded), mode="overwrite")
 
 
 @pytest.fixture

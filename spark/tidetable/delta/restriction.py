@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _DIGITS_MAX = 38
+_BEYOND = 10**37
 _INT64 = range(-(2**63), 2**63)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -104,7 +105,8 @@ def _parsed(text: str, kind: pa.DataType) -> Value:
     if pa.types.is_boolean(kind):
         return {"true": True, "false": False}[text.lower()]
     if pa.types.is_integer(kind):
-        return int(_with_few_digits(Decimal(int(text))))
+        # Beyond all integers of columns one is as good as another, and engines take 38 digits.
+        return max(-_BEYOND, min(int(text), _BEYOND))
     if pa.types.is_floating(kind):
         return float(text)
     if pa.types.is_decimal(kind):
