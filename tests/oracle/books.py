@@ -122,7 +122,7 @@ class Books:
         # Those of an attempt that was not committed make way.
         for slot in bad:
             self.quarantine.pop(slot, None)
-        bad[last] += self._without_arrival(first)
+        bad[first] += self._without_arrival(first)
         for slot in bad:
             rows = self._arrived(slot, slot)
             seen[slot] = frozenset(rows)

@@ -68,7 +68,9 @@ def test_a_right_table_holds(tables: Tables, tmp_path: Path, scheme: str) -> Non
     assert outcome.figures["rows"] == outcome.figures["live"] == 126
     skipped = {check.name: check.skipped for check in checks(gather(right.index, SLOT))}
     with_log = {"live_rows_by_group"} if scheme in ("sweep_with_log", "tiers") else set()
-    assert {name for name, why in skipped.items() if why} == with_log
+    # Its path has no placeholder, it is too young to know what is usual, and nobody compared it.
+    of_source = {"folders", "volume", "against_source"}
+    assert {name for name, why in skipped.items() if why} == with_log | of_source
 
 
 @pytest.mark.parametrize("scheme", ["rebuild", "tiers"])

@@ -13,10 +13,9 @@ from deltalake import write_deltalake
 from tests.cli.handmade import make_table
 from tests.quality.tables import Stored, Wrong
 from tests.workspace import Workspace, at, row
-from tidetable.delta.beside import Kind, own_table
 from tidetable.delta.note import Note
 from tidetable.delta.update_row import UpdateRow
-from tidetable.delta.updates import _stored
+from tidetable.delta.updates import Updates, _stored
 from tidetable.quality.mend import judged_figures
 
 Change = Callable[[list[Stored]], list[Stored]]
@@ -77,8 +76,9 @@ class Story:
                 touched=[], checks={"rows": 12, **checks},
             )
         )  # fmt: skip
-        kept = own_table(self.table.index, Kind.UPDATES, {}).table
-        write_deltalake(kept, _stored(self.recorded), mode="overwrite")
+        updates = Updates(self.table.index)
+        updates.record()  # makes the table, which says whose it is
+        write_deltalake(updates.path, _stored(self.recorded), mode="overwrite")
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ class Updates:
 
     def turns(self, number: int) -> list[Turn]:
         """What the newest commits read, oldest first."""
-        log = open_log(self.path)
+        log = self._log()
         if log is None or number < 1:
             return []
         names = [one.name for one in fields(Turn)]
