@@ -366,4 +366,6 @@ def test_what_an_earlier_update_counted_does_not_count_for_this_one(
     sweep.rewrite(lambda rows: rows, sweep.note())
     assert judged(sweep).figures["checks"] is None
     skipped = [check.name for check in checks(gather(sweep.index)) if check.skipped]
-    assert skipped == ["rows_read", *(f"rows_{name}" for name in CHECKED_ROWS[1:]), "fresh"]
+    of_rows = [f"rows_{name}" for name in CHECKED_ROWS[1:]]
+    of_source = ["folders", "volume", "against_source"]
+    assert skipped == ["rows_read", *of_rows, *of_source, "fresh"]
