@@ -221,7 +221,8 @@ class Story:
             act()
         died = left[0] == 0
         self.crashes += died
-        self._check(settled=not died)
+        # What found nothing to do does not make up for what the one before it had not recorded.
+        self._check(settled=False)
 
     def _check(self, *, settled: bool = True) -> None:
         told = self.books.follow()
