@@ -86,7 +86,6 @@ def test_a_key_column_of_any_name_is_read_through_delta_rs(workspace: Workspace,
 @pytest.mark.parametrize(
     ("key", "kind"),
     [
-        ("1" * 39, pa.int64()),
         ("1e400", pa.decimal128(9, 2)),
         ("0000-01-01", pa.date32()),
         ("10000-01-01", pa.date32()),
@@ -97,6 +96,15 @@ def test_a_key_column_of_any_name_is_read_through_delta_rs(workspace: Workspace,
 def test_what_no_key_can_be_is_a_sentence(key: str, kind: pa.DataType) -> None:
     with pytest.raises(UserError, match="is not a value of the key 'k'"):
         value_of(key, kind, "k")
+
+
+def test_a_number_beyond_the_column_finds_no_key_and_bounds_all(workspace: Workspace) -> None:
+    seen = read.view(keyed(workspace, "numbers"))
+    beyond, keys = "1" * 39, KEYS["numbers"][1]
+    for number in (beyond, f"-{beyond}"):
+        assert read.count(seen, Restriction(keys=(number,))) == 0
+    assert read.count(seen, Restriction(key_to=beyond)) == len(keys)
+    assert read.count(seen, Restriction(key_from=beyond)) == 0
 
 
 def test_names_and_texts_are_quoted_at_one_place() -> None:
