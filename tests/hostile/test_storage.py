@@ -82,6 +82,9 @@ FILES = [
     (f"_incoming/{RUN}/_delta_log/{0:020d}.json", GONE),  # a writer's private table
     ("_incoming/README", LEFT),
     ("_delta_log/README", LEFT),
+    (f"_delta_log/.{9:020d}.json.{RUN}.tmp", GONE),  # a commit without its name yet
+    (f"_delta_log/{9:020d}.json.tmp", LEFT),
+    (f"_delta_log/deeper/.{9:020d}.json.{RUN}.tmp", LEFT),
     ("_change_data/x.parquet", LEFT),
     ("a name [with] {all} %20 sorts*?.txt", LEFT),
     ("_g=0/_e=1/part-ü and blanks.txt", LEFT),

@@ -2,8 +2,8 @@
 
 A folder may hold more than its table: a note of its owner's, another table, a link to somewhere
 else. None of that is ours to delete. Ours are data files in the folders of cells (in tables without
-cells: at the top), deletion vectors at the top, what a writer was bringing in, and Hadoop's
-checksums of these.
+cells: at the top), deletion vectors at the top, what a writer was bringing in, Hadoop's checksums
+of these, and a commit that a killed writer had not given its name yet.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _VECTOR = re.compile(rf"^deletion_vector_{_UUID}\.bin$")
 _IN_A_CELL = re.compile(rf"^{_CELL}/part-[^/]+\.parquet$")
 _AT_THE_TOP = re.compile(rf"^part-\d+-{_UUID}[^/]*\.parquet$")
 _COMING_IN = re.compile(rf"^{INCOMING}/([^/]+)/")
+_HALF_COMMIT = re.compile(rf"^{LOG_FOLDER}/\.\d{{20}}\.json\.[0-9a-f]{{32}}\.tmp$")
 _PRIVATE = re.compile(rf"^{INCOMING}/[0-9a-f]{{32}}$")
 """A writer's own folder, whose name is its run. It may hold a table that it works on."""
 
@@ -103,7 +104,7 @@ def stored(log: Log) -> Stored:
         if coming_in(path) is not None:
             return True
         name = checked_file(path) or path
-        return bool(data.match(name) or _VECTOR.match(name))
+        return bool(data.match(name) or _VECTOR.match(name) or _HALF_COMMIT.match(path))
 
     found.files = {path: file for path, file in found.files.items() if is_ours(path)}
     found.folders = {path: time for path, time in found.folders.items() if _OWN_FOLDER.match(path)}
@@ -132,7 +133,7 @@ def _walked(root: Path) -> Stored:
                 continue
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
-                if entry.is_symlink() or path == LOG_FOLDER:
+                if entry.is_symlink() or (folder == LOG_FOLDER and not _HALF_COMMIT.match(path)):
                     continue
                 about = entry.stat(follow_symlinks=False)
                 time = datetime.fromtimestamp(about.st_mtime, UTC)
