@@ -23,7 +23,8 @@ Parse = Callable[[], "DagBag"]
 
 BY_HAND = "tidetable__things-by-hand"
 FORM = {
-    "action", "until", "fold", "from_slot", "dry_run", "key", "alive_at", "rows_in_log", "delete",
+    "action", "until", "fold", "from_slot", "from_source", "dry_run", "key", "alive_at",
+    "rows_in_log", "delete",
 }  # fmt: skip
 
 
@@ -88,8 +89,8 @@ def test_the_form(project: Project, bag: Parse) -> None:
     assert dag.get_task("validate").upstream_task_ids == {"update", "rebuild", "replay"}
     # Whatever the installation's default: in a paused DAG a person's run would never start.
     assert dag.is_paused_upon_creation is False
-    boxes = ("fold", "dry_run", "rows_in_log", "delete")
-    assert [dag.params[box] for box in boxes] == [False] * 4
+    boxes = ("fold", "from_source", "dry_run", "rows_in_log", "delete")
+    assert [dag.params[box] for box in boxes] == [False] * 5
 
 
 def test_no_form_reaches_another_index(project: Project, bag: Parse) -> None:

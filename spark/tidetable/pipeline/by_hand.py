@@ -33,7 +33,7 @@ trigger this DAG may do all of these to `{name}`, and nothing to any other index
 |---|---|---|
 | update | until, fold | Every slot that ends by a time, in order, one commit each (or all in one), then a validation. Without a time: all that have ended. |
 | rebuild | | Every cell written again, sorted and in as few files as possible, in one commit; the rows stay the same. |
-| replay | from slot, dry run | Restores the state before the slot and applies the slots since then again, from the source. Mends a table that something else has changed. |
+| replay | from slot, from source, dry run | Restores the state before the slot and applies the slots since then again, from the source. Mends a table that something else has changed. |
 | probe | key, alive at, rows in log | How many live rows a key has. The rows themselves are on the page of the index (button *Index page*): a log would keep them after they have expired. |
 | purge | delete | Shows which files no kept version has; deletes them only if the box is ticked. |
 """  # noqa: E501 - a table has no shorter lines
@@ -85,6 +85,8 @@ def _params() -> dict[str, Param]:
         "fold": _box("update: fold", "All missing slots in one commit, after a long pause."),
         "from_slot": Param(1, type="integer", minimum=1, title="replay: from slot",
                            description="The first slot to apply again, as the page names it."),
+        "from_source": _box("replay: from source", "Load that state from the source instead of "
+                            "putting an old version back: for a log that is damaged."),
         "dry_run": _box("replay: dry run", "Only say what would be done, in the log of the task."),
         "key": Param("", type="string", title="probe: key",
                      description="What to look up. Airflow keeps it with the run."),
@@ -114,8 +116,11 @@ def _rebuild(name: str) -> SparkJob:
 
 
 def _replay(name: str) -> SparkJob:
-    dry = "{{ '--dry-run' if params.dry_run else '' }}"
-    return _job(name, "replay", "--from", "{{ params.from_slot }}", dry)
+    flags = [
+        "{{ '--from-source' if params.from_source else '' }}",
+        "{{ '--dry-run' if params.dry_run else '' }}",
+    ]
+    return _job(name, "replay", "--from", "{{ params.from_slot }}", *flags)
 
 
 def _job(name: str, verb: str, *arguments: str) -> SparkJob:
