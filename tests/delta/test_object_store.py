@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -60,10 +59,10 @@ def index(workspace: Workspace, bucket: obstore.store.S3Store) -> Index:
     """Loaded, and every file replaced by update 1; then taken to the bucket."""
     local = make_table(workspace, [row(1, -0.5, 2.5), row(2, -1, 4)], keep_versions_for="3h")
     make_update(workspace, local, [row(3, 1, 5), row(4, 1, 5)], 1, overwrite=True)
-    for folder, _, names in os.walk(workspace.table):
-        for name in names:
-            path = os.path.relpath(os.path.join(folder, name), workspace.folder)
-            obstore.put(bucket, path, (workspace.folder / path).read_bytes())
+    for file in workspace.table.rglob("*"):
+        if file.is_file():
+            path = file.relative_to(workspace.folder).as_posix()
+            obstore.put(bucket, path, file.read_bytes())
     return workspace.index(keep_versions_for="3h", table=f"s3a://{BUCKET}/table")
 
 
@@ -114,7 +113,7 @@ def test_of_two_commits_on_one_version_one_is_made(index: Index) -> None:
         publish(second, [], replace(note, slot=2, previous=1, run="second"), "things#1")
     latest = opened(index)
     assert latest.version == first.version + 1
-    assert [note.run for _, note in latest.notes()][0] == "first"
+    assert next(note.run for _, note in latest.notes()) == "first"
     assert latest.rows == 0
 
 
