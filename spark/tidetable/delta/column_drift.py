@@ -58,8 +58,9 @@ def agreed(
     else:
         wanted = [name for name in known.names if name not in partitions]
     for one in files:
+        _check_names(one)  # first: of two names that Spark takes for one, the other is not missing
+    for one in files:
         _check_complete(one, files, wanted, known)
-        _check_names(one)
     new = {} if known is None else _new(files, known, partitions)
     if new and new_columns is NewColumns.FAIL:
         name, file = next(iter(new.items()))
