@@ -37,13 +37,13 @@ setup: ## install Python packages, Java if missing, and the Delta jars; repeated
 	@bash scripts/setup --quiet
 
 run: .ready ## Airflow and Spark with real flights, until Ctrl-C; ONCE=1 ends when it has caught up
-	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m tidetable.pipeline.embedded $(ARGS)
+	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m rig.embedded $(ARGS)
 
 cluster: .ready ## the parts of docker-compose.yaml without Docker: PostgreSQL, Spark master and worker, Airflow
-	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m tidetable.pipeline.cluster $(ARGS)
+	@$(WITH_JAVA) $(CHOICES) $(PYTHON) -m rig.cluster $(ARGS)
 
 archive: .ready ## keep Spark's classes in a file, so that every JVM starts some seconds sooner
-	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive
 
 env: ## write .env for docker-compose.yaml, with fresh secrets
 	@python3 scripts/make_env.py
@@ -51,20 +51,21 @@ env: ## write .env for docker-compose.yaml, with fresh secrets
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
-	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive  # the tests start many JVMs
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive  # the tests start many JVMs
 	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark $(ARGS)  # two JVMs: most of them wait most of the time
 
 test-fast: .ready ## only the tests that start no JVM and take no time
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
 
 faults: .ready ## stories, kills, pairs of operations, hostile sources with fresh seeds; MINUTES=60, SEED=N
-	@$(WITH_JAVA) $(PYTHON) -m tidetable.delta.archive  # it starts many JVMs
+	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive  # it starts many JVMs
 	@$(WITH_JAVA) $(PYTHON) -m tests.faults --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") $(ARGS)
 
-lint: .ready ## ruff (rules and format) and mypy (strict for spark/tidetable/core)
+lint: .ready ## ruff (rules and format), mypy, and import-linter: which floor may import which
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
+	@.venv/bin/lint-imports --no-logo --cache-dir .cache/import_linter
 
 format: .ready ## let ruff format the code and repair what it can
 	@$(PYTHON) -m ruff check --fix-only --exit-zero .

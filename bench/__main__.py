@@ -87,7 +87,7 @@ def measure(
 ) -> dict[tuple[str, str], str]:
     from bench.machine import machine
     from bench.run import READ_ROUNDS, WARMED_UP, Runner
-    from tidetable.delta.session import spark_session
+    from tidetable.engine.session import spark_session
 
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
     spark = spark_session(ROOT, "tidetable bench", SESSION)

@@ -28,11 +28,11 @@ from bench.sizes import SIZES
 from bench.systems.base import System
 from bench.systems.catalog import Entry
 from bench.workload import SLOT, Workload
-from tidetable.core.advise import Advice, Calibration, Wishes, advise
-from tidetable.core.advise import Workload as Asked
-from tidetable.core.advise.model import Prediction, Simulated, predict
-from tidetable.core.advise.search import scheme_as_written
-from tidetable.core.config import RebuildConfig, SchemeConfig, SweepConfig
+from tidetable.advisor import Advice, Calibration, Wishes, advise
+from tidetable.advisor import Workload as Asked
+from tidetable.advisor.model import Prediction, Simulated, predict
+from tidetable.advisor.search import scheme_as_written
+from tidetable.config import RebuildConfig, SchemeConfig, SweepConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -209,7 +209,7 @@ def _compared(workload: str, one: Compared) -> str:
 def measure(workloads: Sequence[Workload], finished: Finished, facts: dict[str, Any]) -> list[Line]:
     from bench.__main__ import JVM_MEMORY
     from bench.run import Runner
-    from tidetable.delta.session import spark_session
+    from tidetable.engine.session import spark_session
 
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
     spark = spark_session(ROOT, "tidetable bench advisor")
@@ -249,8 +249,8 @@ def measure(workloads: Sequence[Workload], finished: Finished, facts: dict[str, 
 def _calibration(spark: SparkSession) -> Calibration:
     """Of this machine; kept, so that a run that goes on advises the same."""
     from bench.systems.ours import Tidetable
-    from tidetable.core.config import load_index
-    from tidetable.delta.calibrate import calibrated
+    from tidetable.advisor.calibrate import calibrated
+    from tidetable.config import load_index
 
     folder = CACHE / "advisor"
     folder.mkdir(parents=True, exist_ok=True)

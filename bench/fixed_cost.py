@@ -3,7 +3,7 @@
     make bench-fixed
 
 Two tables of the same stream take turns in one warm session: one whose files Spark writes as such
-(delta/swap.py), and one that Spark's Delta writes in a private table (delta/workbench.py), as it
+(engine/swap.py), and one that Spark's Delta writes in a private table (engine/workbench.py), as it
 does for tables with deletion vectors and in object stores. Every third slot has no row. Writes
 bench/results/fixed_cost.md.
 """
@@ -24,13 +24,13 @@ from rich.console import Console
 
 from bench.long_run import PERIOD, ROOT, describe, write_source
 from bench.machine import in_words, machine
-from tidetable.core.config import load_index
-from tidetable.delta import commit
-from tidetable.delta.session import spark_session
-from tidetable.delta.update import Updater
+from tidetable.config import load_index
+from tidetable.engine import commit
+from tidetable.engine.session import spark_session
+from tidetable.engine.updater import Updater
 
 if TYPE_CHECKING:
-    from tidetable.delta.log import Log
+    from tidetable.table.log import Log
 
 RESULTS = ROOT / "bench" / "results" / "fixed_cost.md"
 ROWS = 500

@@ -119,9 +119,9 @@ def main() -> int:
 
 
 def run(folder: Path, updates: int, rows: int, scheme: dict[str, object]) -> int:
-    from tidetable.core.config import load_index
-    from tidetable.delta.session import spark_session
-    from tidetable.delta.update import Updater
+    from tidetable.config import load_index
+    from tidetable.engine.session import spark_session
+    from tidetable.engine.updater import Updater
 
     console.print(f"{updates} updates of {rows} rows, p = {PERIOD}, {scheme}")
     write_source(folder / "source", range(1 - PERIOD, updates + 1), rows)

@@ -25,7 +25,7 @@ from bench.machine import in_words, machine
 from bench.systems.catalog import SESSION
 from bench.systems.ours import Tidetable
 from bench.workload import Workload
-from tidetable.delta.session import spark_session
+from tidetable.engine.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

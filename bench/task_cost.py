@@ -23,11 +23,11 @@ from rich.console import Console
 
 from bench.long_run import EVERY, PERIOD, ROOT, START, describe, write_source
 from bench.machine import here, in_words
-from tidetable.delta.archive import make_archive
-from tidetable.delta.jvm import archived, find_java, spark_home
-from tidetable.delta.session import submit_conf
-from tidetable.pipeline.embedded import new_token, spark_connect
-from tidetable.pipeline.services import Services, free_port
+from rig.embedded import new_token, spark_connect
+from rig.services import Services, free_port
+from tidetable.engine.archive import make_archive
+from tidetable.engine.jvm import archived, find_java, spark_home
+from tidetable.engine.session import submit_conf
 
 RESULTS = ROOT / "bench" / "results" / "task_cost.md"
 ROWS = 500

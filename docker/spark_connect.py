@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tidetable.delta.session import connect_server_command, connect_server_environment
+from tidetable.engine.session import connect_server_command, connect_server_environment
 
 PORT = 15002
 

@@ -50,7 +50,7 @@ _SMALL_PLANS = {
 """To compile a plan takes longer than to run it once over a few rows. What the tests start through
 spark-submit, Spark Connect and the command line runs compiled, as in production."""
 
-_HEAVY_TO_IMPORT = {"pipeline", "plugins", "quality"}
+_HEAVY_TO_IMPORT = {"page", "pipeline", "quality", "rig"}
 """Airflow and Great Expectations take seconds to import: not for the fast tests."""
 
 
@@ -93,7 +93,7 @@ def _in_turns(items: list[pytest.Item]) -> dict[Path, int]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from tidetable.delta.session import spark_session
+    from tidetable.engine.session import spark_session
 
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("TIDETABLE_JAVA_OPTIONS")  # this one has much to do

@@ -18,12 +18,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tidetable.cli import app
-from tidetable.core.config import SCHEMA_PATH, load_index
+from tidetable.config import SCHEMA_PATH, load_index
 from tidetable.core.placement import Placement
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 from tidetable.core.simulate import simulate
-from tidetable.delta.note import Note
-from tidetable.delta.report import UpdateReport
+from tidetable.table.note import Note
+from tidetable.table.report import UpdateReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -279,7 +279,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "include" / "calibration.json", tmp_path / "include")
     data = ROOT / "include" / "data"
     if not (data / "flights" / "day=2013-01-02").is_dir():
-        from tidetable.pipeline.sample import prepare_sample
+        from rig.sample import prepare_sample
 
         prepare_sample(ROOT)
     (tmp_path / "include" / "data").symlink_to(data)

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from tidetable.config import Index, load_index
 from tidetable.core.cell import Cell
-from tidetable.core.config import Index, load_index
-from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.log import Log, arrow, open_log
-from tidetable.delta.place import quarantine_path
-from tidetable.delta.read import rows as python_rows
+from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.table.log import Log, arrow, open_log
+from tidetable.table.place import quarantine_path
+from tidetable.table.read import rows as python_rows
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 EVERY = timedelta(minutes=10)

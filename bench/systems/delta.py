@@ -10,8 +10,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from bench.systems.base import Found, Standing, System
 from bench.workload import end_of, sql_time
-from tidetable.delta.log import Log, arrow, open_log
-from tidetable.delta.read import query
+from tidetable.table.log import Log, arrow, open_log
+from tidetable.table.read import query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

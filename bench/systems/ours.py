@@ -11,8 +11,8 @@ import yaml
 from bench.data import Rows
 from bench.systems.delta import DeltaSystem
 from bench.workload import START, end_of
-from tidetable.core.config import load_index
-from tidetable.delta.update import Updater
+from tidetable.config import load_index
+from tidetable.engine.updater import Updater
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from tidetable.config import find_index, load_index
 from tidetable.core.cell import Cell
-from tidetable.core.config import find_index, load_index
-from tidetable.delta.status import Status, status
-from tidetable.delta.updates import Updates
+from tidetable.table.history import Updates
+from tidetable.table.status import Status, status
 
 FILE = Path(__file__).with_suffix(".svg")
 ROOT = Path(__file__).resolve().parents[2]

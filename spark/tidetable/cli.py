@@ -25,17 +25,17 @@ from typer.exceptions import TyperException
 from tidetable import __version__
 from tidetable.core.errors import TidetableError, UserError
 from tidetable.core.failures import failure
-from tidetable.terminal import Output, visible
+from tidetable.output.terminal import Output, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidetable.core.config import Index
-    from tidetable.delta.damage import DamagedLog
-    from tidetable.delta.read import View
-    from tidetable.delta.report import UpdateReport
-    from tidetable.delta.restriction import Restriction
-    from tidetable.delta.table import State
+    from tidetable.config import Index
+    from tidetable.table.damage import DamagedLog
+    from tidetable.table.read import View
+    from tidetable.table.report import UpdateReport
+    from tidetable.table.restriction import Restriction
+    from tidetable.table.state import State
 
 
 class Commands(TyperGroup):
@@ -118,26 +118,15 @@ class PlacementName(StrEnum):
     CHRONOLOGICAL = "chronological"
 
 
-def project_root() -> Path:
-    """TIDETABLE_HOME, or the nearest folder upwards with include/indexes, or this repository."""
-    if home := os.environ.get("TIDETABLE_HOME"):
-        return Path(home).resolve()
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "include" / "indexes").is_dir():
-            return folder
-    return Path(__file__).resolve().parents[2]
-
-
 def load(name: str) -> Index:
-    from tidetable.core.config import find_index, load_index
+    from tidetable.config import find_index, load_index, project_root
 
     root = project_root()
     return load_index(find_index(name, root), root).given_as(name)
 
 
 def parse_when(text: str | None, option: str) -> datetime | None:
-    from tidetable.core.config import parse_time
+    from tidetable.config import parse_time
 
     if text is None:
         return None
@@ -148,7 +137,7 @@ def parse_when(text: str | None, option: str) -> datetime | None:
 
 
 def emit(data: Any) -> None:
-    from tidetable.show import json_line
+    from tidetable.output.show import json_line
 
     sys.stdout.write(json_line(data) + "\n")
     sys.stdout.flush()
@@ -168,7 +157,7 @@ def check(
     """Is the index in order? YAML, table and the rows waiting in the source. Changes nothing."""
     found = load(index)
     if not yaml_only:
-        from tidetable.delta.table import resolved
+        from tidetable.table.state import resolved
 
         found = resolved(found)
     answer: dict[str, Any] = {"index": found.name, "scheme": found.scheme_label, "ok": True}
@@ -187,9 +176,9 @@ def check(
 
 
 def _preview(index: Index, as_json: bool) -> dict[str, Any]:
-    from tidetable.delta.table import IndexTable
-    from tidetable.delta.update import Updater
+    from tidetable.engine.updater import Updater
     from tidetable.quality.volume import of_preview
+    from tidetable.table.state import IndexTable
 
     IndexTable(index).state()  # a table that is not ours need not wait for Spark
     spark = start_spark(as_json)
@@ -240,9 +229,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """What the next update would do to which cells, and why. Changes nothing, starts no JVM."""
-    from tidetable import show
-    from tidetable.core.config import format_time
-    from tidetable.delta.status import outlook
+    from tidetable.config import format_time
+    from tidetable.output import show
+    from tidetable.table.status import outlook
 
     found = outlook(load(index), slot)
     data = found.as_json()
@@ -282,7 +271,7 @@ def update(
     Without --until and --slots: every slot whose end, plus the source's grace, is past (and not
     after the YAML's `end`).
     """
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.state import IndexTable
 
     found = load(index)
     if until is not None and slots is not None:
@@ -299,11 +288,16 @@ def update(
         )
         return
     spark = start_spark(as_json)
-    from tidetable.delta.update import Updater
+    from tidetable.advisor.choose import choose_scheme
+    from tidetable.engine.updater import Updater
 
     at = -1 if state is None else state.slot
     commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
-    updater = Updater(spark, found, _tell_choice if found.is_auto else None)
+    updater = (
+        Updater(spark, found, _tell_choice, choose_scheme)
+        if found.is_auto
+        else Updater(spark, found)
+    )
     _run(found, updater.catch_up(target, fold=fold), commits, as_json)
 
 
@@ -326,8 +320,8 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Restore the state before slot J and apply the slots since then again, from the source."""
-    from tidetable.delta.damage import DamagedLog
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.damage import DamagedLog
+    from tidetable.table.state import IndexTable
 
     found = load(index)
     state = None
@@ -343,8 +337,8 @@ def replay(
         say(f"{_replay_in_words(found, state, first, from_source)} Nothing was changed.")
         return
     spark = start_spark(as_json)
-    from tidetable.delta.replay import replay as replay_from
-    from tidetable.delta.update import Updater
+    from tidetable.engine.replay import replay as replay_from
+    from tidetable.engine.updater import Updater
 
     commits = 1 if state is None else state.slot - first + 1
     reports = replay_from(Updater(spark, found), first, from_source=from_source)
@@ -353,8 +347,8 @@ def replay(
 
 def _set_aside(index: Index, damage: DamagedLog, first: int, dry_run: bool) -> None:
     """Gives a log that cannot be read another name, and says so."""
-    from tidetable.delta.damage import LogFiles, check_owner, set_aside
-    from tidetable.delta.table import PROPERTY_INDEX
+    from tidetable.table.damage import LogFiles, check_owner, set_aside
+    from tidetable.table.place import PROPERTY_INDEX
 
     if first < 1:
         raise UserError(f"--from {first}: a replay can start from slot 1 on.")
@@ -381,7 +375,7 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Write all cells again, sorted and merged, in one commit. Rows and slot stay the same."""
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.state import IndexTable
 
     found = load(index)
     state = IndexTable(found).required_state()
@@ -389,14 +383,14 @@ def rebuild(
         _show_rebuild(state, as_json)
         return
     spark = start_spark(as_json)
-    from tidetable.delta.rebuild import rebuild as rebuild_all
-    from tidetable.delta.update import Updater
+    from tidetable.engine.rebuild import rebuild as rebuild_all
+    from tidetable.engine.updater import Updater
 
     _run(found, (rebuild_all(one) for one in [Updater(spark, found)]), 1, as_json)
 
 
 def _show_rebuild(state: State, as_json: bool) -> None:
-    from tidetable import show
+    from tidetable.output import show
 
     log = state.log
     stored = sum(file.bytes for file in log.files)
@@ -450,7 +444,7 @@ def _target(index: Index, state: State | None, until: datetime | None, slots: in
 
 
 def _time_of(index: Index, slot: int) -> str:
-    from tidetable.core.config import format_time
+    from tidetable.config import format_time
 
     return format_time(index.timeline.end_of(slot))
 
@@ -471,7 +465,7 @@ def _run(index: Index, reports: Iterator[UpdateReport], commits: int, as_json: b
 def _show_run(index: Index, reports: Iterator[UpdateReport], commits: int) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from tidetable import show
+    from tidetable.output import show
 
     done = bad = 0
     lines = show.UpdateLines(out)
@@ -491,7 +485,7 @@ def _show_run(index: Index, reports: Iterator[UpdateReport], commits: int) -> No
                 _tell_late(index, report)
     finally:
         if bad:
-            from tidetable.delta.place import quarantine_path
+            from tidetable.table.place import quarantine_path
 
             told = "1 bad row is" if bad == 1 else f"{bad:,} bad rows are"
             say(f"{told} in quarantine: {quarantine_path(index)}")
@@ -501,7 +495,7 @@ def _show_run(index: Index, reports: Iterator[UpdateReport], commits: int) -> No
 
 def _where_it_stopped(index: Index) -> str:
     """What an update that was interrupted leaves behind, from the log: nobody else knows it all."""
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.state import IndexTable
 
     try:
         state = IndexTable(index).state(trusting=True)
@@ -525,7 +519,7 @@ def _tell_choice(progress: str) -> None:
 
 def _tell_late(index: Index, report: UpdateReport) -> None:
     if report.folders and report.folders["missing"]:
-        from tidetable.delta.folders import folders_in_words
+        from tidetable.table.folders import folders_in_words
 
         say(
             f"slot {report.slot}: of the folders that source.path names for it, "
@@ -571,7 +565,7 @@ def probe(
     as_json: AsJson = False,
 ) -> None:
     """The live rows of a key, of several keys, or of a range of keys."""
-    from tidetable.delta.restriction import Restriction, keys_or_range
+    from tidetable.table.restriction import Restriction, keys_or_range
 
     wanted = Restriction(
         keys=keys_or_range(keys or [], key_from, key_to),
@@ -598,7 +592,7 @@ def scan(
     as_json: AsJson = False,
 ) -> None:
     """All live rows, or how many there are."""
-    from tidetable.delta.restriction import Restriction
+    from tidetable.table.restriction import Restriction
 
     wanted = Restriction(
         key_from=key_from,
@@ -620,8 +614,8 @@ def _read(
     count: bool,
     in_order: bool,
 ) -> None:
-    from tidetable.core.config import format_time
-    from tidetable.delta.read import view
+    from tidetable.config import format_time
+    from tidetable.table.read import view
 
     seen = view(load(name), slot)
     if count:
@@ -637,7 +631,7 @@ def _read(
         for row in rows:
             emit(row)
         return
-    from tidetable import show
+    from tidetable.output import show
 
     # A probe shows all it finds; a scan of a large table must not fill the screen.
     shown = list(rows if in_order else islice(rows, ROWS_SHOWN + 1))
@@ -656,11 +650,14 @@ def _rows_in_words(number: int) -> str:
 def _rows(
     seen: View, wanted: Restriction, engine: Engine, as_json: bool, in_order: bool
 ) -> Iterator[dict[str, Any]]:
-    from tidetable.delta import read
+    from tidetable.table import read
 
     if engine is Engine.SPARK:
-        frame = read.sorted_frame if in_order else read.frame
-        yield from read.spark_rows(frame(start_spark(as_json), seen, wanted))
+        spark = start_spark(as_json)
+        from tidetable.engine import reading
+
+        frame = reading.sorted_frame if in_order else reading.frame
+        yield from reading.spark_rows(frame(spark, seen, wanted))
     elif in_order:
         yield from read.sorted_rows(seen, wanted)
     else:
@@ -669,20 +666,23 @@ def _rows(
 
 
 def _count(seen: View, wanted: Restriction, engine: Engine, as_json: bool) -> int:
-    from tidetable.delta import read
+    from tidetable.table import read
 
     if engine is Engine.DELTA_RS:
         return read.count(seen, wanted)
-    return read.frame(start_spark(as_json), seen, wanted).count()
+    spark = start_spark(as_json)
+    from tidetable.engine import reading
+
+    return reading.frame(spark, seen, wanted).count()
 
 
 @app.command()
 def status(index: IndexName, as_json: AsJson = False) -> None:
     """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM."""
-    from tidetable import show
-    from tidetable.delta.drift import drift
-    from tidetable.delta.status import status as read_status
-    from tidetable.delta.table import IndexTable
+    from tidetable.advisor.drift import drift
+    from tidetable.output import show
+    from tidetable.table.state import IndexTable
+    from tidetable.table.status import status as read_status
 
     described = load(index)
     found = read_status(described)
@@ -720,13 +720,15 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Is the table what it should be? Makes the quality report. Starts no JVM by itself."""
-    from tidetable import show
+    from tidetable.output import show
     from tidetable.quality import reports_home
     from tidetable.quality import validate as check_quality
 
     found = load(index)
     compared = _compared(found, as_json) if against_source else None
     with busy("checking", as_json):
+        from tidetable.config import project_root
+
         home = reports_home(project_root())
         outcome = check_quality(found, due_slot=due_slot, reports=home, against_source=compared)
     if as_json:
@@ -739,11 +741,11 @@ def validate(
 
 def _compared(index: Index, as_json: bool) -> dict[str, Any]:
     """The table next to its source; for people also how much was compared."""
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.state import IndexTable
 
     IndexTable(index).state(trusting=True)  # a table that is not ours need not wait for Spark
     spark = start_spark(as_json)
-    from tidetable.quality.against_source import compare_now
+    from tidetable.engine.against_source import compare_now
 
     with busy("comparing with the source", as_json):
         found = compare_now(spark, index)
@@ -767,9 +769,9 @@ def maintain(
 
     Only if it is due, which the number of updates since the last time decides.
     """
-    from tidetable import show
-    from tidetable.delta.maintain import maintain as do_maintain
-    from tidetable.delta.maintain import outstanding
+    from tidetable.output import show
+    from tidetable.table.upkeep import maintain as do_maintain
+    from tidetable.table.upkeep import outstanding
 
     found = load(index)
     done = outstanding(found) if dry_run else do_maintain(found, force=force)
@@ -788,9 +790,9 @@ def purge(
     as_json: AsJson = False,
 ) -> None:
     """Show the files that no kept version needs any longer; with --yes delete them. No JVM."""
-    from tidetable import show
-    from tidetable.delta.maintain import purge as do_purge
-    from tidetable.delta.maintain import purgeable
+    from tidetable.output import show
+    from tidetable.table.upkeep import purge as do_purge
+    from tidetable.table.upkeep import purgeable
 
     found = load(index)
     gone = do_purge(found) if yes else purgeable(found)
@@ -829,10 +831,10 @@ def simulate(
     Constant rate, lifetimes uniform over 1..P slots: rows written per row inserted, files, and the
     share of stored rows that is dead.
     """
-    from tidetable import show
     from tidetable.core.placement import Placement
     from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
     from tidetable.core.simulate import simulate as run
+    from tidetable.output import show
 
     chosen: Scheme
     if scheme is SchemeName.SWEEP:
@@ -897,9 +899,9 @@ def advise(
     as_json: AsJson = False,
 ) -> None:
     """Which scheme and settings suit this source, on this machine? Changes nothing."""
-    from tidetable import show
-    from tidetable.core.advise import advise as search
-    from tidetable.core.config import parse_duration
+    from tidetable.advisor import advise as search
+    from tidetable.config import parse_duration
+    from tidetable.output import show
 
     found = load(index)
     limit = None
@@ -914,9 +916,9 @@ def advise(
             "file with --recalibrate."
         )
     spark = start_spark(as_json)
-    from tidetable.delta.calibrate import calibrated
-    from tidetable.delta.choose import require, wishes_of
-    from tidetable.delta.histogram import read_workload
+    from tidetable.advisor.calibrate import calibrated
+    from tidetable.advisor.choose import require, wishes_of
+    from tidetable.advisor.histogram import read_workload
 
     asked = {
         "probes_per_update": probes_per_update,
@@ -945,7 +947,8 @@ def advise(
 
 
 def start_spark(as_json: bool) -> SparkSession:
-    from tidetable.delta.session import spark_session
+    from tidetable.config import project_root
+    from tidetable.engine.session import spark_session
 
     with busy("starting Spark", as_json):
         return spark_session(project_root())
@@ -974,7 +977,7 @@ def tell(error: BaseException, *, as_json: bool) -> int:
         found = failure(error)
         text, retry_can_help = found.text, found.retry_can_help
     if as_json:
-        from tidetable.show import json_line
+        from tidetable.output.show import json_line
 
         sys.stderr.write(json_line({"error": text, "retry_can_help": retry_can_help}) + "\n")
     else:

@@ -9,9 +9,9 @@ import pytest
 from bench.advisor import Line, asked_of, line, name_of, settings_for, table
 from bench.measured import Measured, UpdateFigures
 from bench.sizes import SIZES
-from tests.core.test_advise import USUAL
-from tidetable.core.advise import Wishes, advise
-from tidetable.core.config import SweepConfig
+from tests.advisor.test_search import USUAL
+from tidetable.advisor import Wishes, advise
+from tidetable.config import SweepConfig
 
 MEDIUM = SIZES["medium"]
 

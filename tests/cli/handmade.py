@@ -11,10 +11,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from tests.workspace import SCHEMA, Row, Workspace
-from tidetable.core.config import Index
-from tidetable.delta.log import open_log
-from tidetable.delta.note import Note
-from tidetable.delta.table import PROPERTY_INDEX, PROPERTY_LAYOUT
+from tidetable.config import Index
+from tidetable.table.log import open_log
+from tidetable.table.note import Note
+from tidetable.table.state import PROPERTY_INDEX, PROPERTY_LAYOUT
 
 
 def make_table(

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.advisor.test_search import USUAL
 from tests.cli.handmade import make_table
 from tests.cli.runner import tidetable
-from tests.core.test_advise import USUAL
 from tests.workspace import Workspace, row
-from tidetable.core.config import AutoConfig, Index
+from tidetable.advisor.drift import _falling, compared, drift, workload_now
+from tidetable.config import AutoConfig, Index
 from tidetable.core.errors import UserError
-from tidetable.delta.drift import _falling, compared, drift, workload_now
-from tidetable.delta.place import updates_path
-from tidetable.delta.table import PROPERTY_CHOSEN, IndexTable, resolved
-from tidetable.delta.update_row import SCHEMA, UpdateRow
-from tidetable.delta.updates import Turn, Updates
+from tidetable.table.history import Turn, Updates
+from tidetable.table.history_row import SCHEMA, UpdateRow
+from tidetable.table.place import updates_path
+from tidetable.table.state import PROPERTY_CHOSEN, IndexTable, resolved
 
 # Each slot has a row of every lifetime: the forecast falls from slot to slot.
 ROWS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.workspace import Workspace, row
-from tidetable.delta.jvm import JARS, not_started
+from tidetable.engine.jvm import JARS, not_started
 
 COMMAND = Path(sys.executable).with_name("tidetable")
 PROJECT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def test_an_update_by_spark_submit(workspace: Workspace) -> None:
     jars = ":".join(str(jar) for jar in sorted((PROJECT / JARS).glob("*.jar")))
     submit = [
         str(COMMAND.with_name("spark-submit")), "--master", "local[2]", "--driver-class-path", jars,
-        "--conf", "spark.ui.enabled=false", str(PROJECT / "spark/jobs/update.py"),
+        "--conf", "spark.ui.enabled=false", str(PROJECT / "spark/tidetable/jobs/update.py"),
         str(workspace.yaml), "--slots", "1", "--json",
     ]  # fmt: skip
     done = subprocess.run(

@@ -13,8 +13,8 @@ from tests.cli.handmade import make_table
 from tests.cli.runner import Outcome, tidetable
 from tests.workspace import SCHEMA, Workspace, row
 from tidetable.core.errors import UserError
-from tidetable.delta.report import UpdateReport
-from tidetable.terminal import visible, visible_json
+from tidetable.output.terminal import visible, visible_json
+from tidetable.table.report import UpdateReport
 
 REPORT = UpdateReport(
     slot=1, as_of="2024-03-01T00:10:00Z", inserted=10, expired=2, dead_on_arrival=0,
@@ -49,7 +49,7 @@ def update(
             raise ends
 
     monkeypatch.setattr("tidetable.cli.start_spark", lambda _: None)
-    monkeypatch.setattr("tidetable.delta.update.Updater", Updater)
+    monkeypatch.setattr("tidetable.engine.updater.Updater", Updater)
     return tidetable("update", named or things.yaml, "--slots", 3, *options)
 
 

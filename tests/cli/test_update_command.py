@@ -186,7 +186,7 @@ def test_what_spark_throws_is_a_sentence_and_status_1(
     def fails(*_: Any) -> None:
         spark.sql("SELECT raise_error('a disk of the cluster is gone')").collect()
 
-    monkeypatch.setattr("tidetable.delta.read.frame", fails)
+    monkeypatch.setattr("tidetable.engine.reading.frame", fails)
     found = tidetable("scan", things.yaml, "--engine", "spark")
     assert (found.status, found.out) == (1, "")
     assert "a disk of the cluster is gone" in found.sentence

@@ -12,8 +12,8 @@ import pytest
 from tests.cli.handmade import make_table, make_update, version
 from tests.cli.runner import tidetable
 from tests.workspace import Workspace, row
-from tidetable.core.config import Index
-from tidetable.delta.updates import Updates
+from tidetable.config import Index
+from tidetable.table.history import Updates
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rig.cluster import HOME, mirror
+from rig.postgres import NoPostgres, find_programs
 from tests.pipeline.project import Project
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import at, read_table
-from tidetable.core.config import load_index
-from tidetable.pipeline.cluster import HOME, mirror
-from tidetable.pipeline.postgres import NoPostgres, find_programs
+from tidetable.config import load_index
 
 pytestmark = pytest.mark.cluster
 SLOTS = 1
@@ -55,7 +55,7 @@ def test_a_dag_runs_through_it(project: Project) -> None:
     except NoPostgres as error:
         pytest.skip(str(error))
     done = subprocess.run(
-        [sys.executable, "-m", "tidetable.pipeline.cluster", "--once", "--limit", "8"],
+        [sys.executable, "-m", "rig.cluster", "--once", "--limit", "8"],
         env={**os.environ, "TIDETABLE_HOME": str(project.folder)},
         capture_output=True, text=True, check=False, timeout=560,
     )  # fmt: skip

@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from tidetable.pipeline.postgres import DATABASE, NoPostgres, Postgres, find_programs
-from tidetable.pipeline.services import Services, free_port, listens
+from rig.postgres import DATABASE, NoPostgres, Postgres, find_programs
+from rig.services import Services, free_port, listens
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from rig.airflow_api import AirflowApi
+from rig.embedded import connections, new_token, spark_connect
+from rig.home import Airflow
+from rig.services import Services, free_port
 from tests.pipeline.project import Project
 from tests.steady import LAST, rows_of_every_slot
 from tests.workspace import at
-from tidetable.core.config import Index, load_index
-from tidetable.pipeline.airflow_api import AirflowApi
-from tidetable.pipeline.embedded import connections, new_token, spark_connect
-from tidetable.pipeline.home import Airflow
-from tidetable.pipeline.services import Services, free_port
+from tidetable.config import Index, load_index
 
 MENDED_UNTIL = 2
 """The index `mended` ends here at first, so that a test can damage it at rest."""

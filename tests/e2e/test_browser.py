@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rig.home import Airflow
+from rig.services import Services, free_port
 from tests.e2e.browser import PATIENCE_MS, ROOT, chromium, frame, log_in
-from tests.plugins.pages import NASTY_KEYS, Project, full_project
-from tidetable.delta.updates import Updates
+from tests.page.pages import NASTY_KEYS, Project, full_project
 from tidetable.pipeline.catalog import read_catalog
-from tidetable.pipeline.home import Airflow
-from tidetable.pipeline.services import Services, free_port
+from tidetable.table.history import Updates
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from tests.e2e.conftest import MENDED_UNTIL, Running
 from tests.steady import LAST, expected
 from tests.workspace import at, read_table
-from tidetable.delta.log import open_log
+from tidetable.table.log import open_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
 
@@ -103,7 +103,7 @@ def test_spark_connect_lets_nobody_in_without_its_token(running: Running) -> Non
     for remote in (f"sc://127.0.0.1:{port}", f"sc://127.0.0.1:{port}/;token=wrong"):
         program = (
             "from tidetable.core.errors import UserError\n"
-            "from tidetable.delta.session import connect_session\n"
+            "from tidetable.engine.session import connect_session\n"
             f"try: connect_session({remote!r}).sql('SELECT 1').collect()\n"
             "except UserError as error: print(error)"
         )

@@ -29,12 +29,12 @@ from tests.faults.stream import LONGEST, PERIOD, Stream
 from tests.faults.victim import ROOT, Nursery, Order, run_alone
 from tests.oracle.books import Books
 from tests.workspace import SCHEMA, Workspace, at
-from tidetable.delta.garbage import named_files
-from tidetable.delta.log import open_log
-from tidetable.delta.maintain import maintain
-from tidetable.delta.place import quarantine_path, updates_path
-from tidetable.delta.session import connect_server_command, connect_server_environment
-from tidetable.delta.steps import Step
+from tidetable.engine.session import connect_server_command, connect_server_environment
+from tidetable.table.garbage import named_files
+from tidetable.table.log import open_log
+from tidetable.table.place import quarantine_path, updates_path
+from tidetable.table.steps import Step
+from tidetable.table.upkeep import maintain
 
 STARTS_WITHIN_S = 240
 _KILLED = -signal.SIGKILL

@@ -26,14 +26,14 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.oracle import Oracle
 from tests.workspace import EVERY, START, Row, Workspace, row
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.core.errors import TidetableError
-from tidetable.delta.maintain import maintain, purge
-from tidetable.delta.rebuild import rebuild
-from tidetable.delta.replay import replay
-from tidetable.delta.steps import Step, watched
-from tidetable.delta.table import DamagedTable, IndexTable
-from tidetable.delta.update import Updater
+from tidetable.engine.rebuild import rebuild
+from tidetable.engine.replay import replay
+from tidetable.engine.updater import Updater
+from tidetable.table.state import DamagedTable, IndexTable
+from tidetable.table.steps import Step, watched
+from tidetable.table.upkeep import maintain, purge
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "plain": {"name": "sweep", "groups": 3},
@@ -290,7 +290,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)
     options = parser.parse_args()
-    from tidetable.delta.session import spark_session
+    from tidetable.engine.session import spark_session
 
     spark = spark_session(ROOT, "pairs", {"spark.sql.codegen.wholeStage": "false"})
     until = time.monotonic() + options.minutes * 60

@@ -22,14 +22,15 @@ from typing import TYPE_CHECKING, Any
 from tests.faults.stream import LONGEST, PERIOD, Stream
 from tests.oracle.books import Books, assert_same, contents
 from tests.workspace import SCHEMA, Workspace
-from tidetable.delta import read
-from tidetable.delta.log import open_log
-from tidetable.delta.maintain import maintain, purge, retention
-from tidetable.delta.rebuild import rebuild
-from tidetable.delta.replay import replay
-from tidetable.delta.restriction import Restriction
-from tidetable.delta.steps import Step, watched
-from tidetable.delta.update import Updater
+from tidetable.engine import reading
+from tidetable.engine.rebuild import rebuild
+from tidetable.engine.replay import replay
+from tidetable.engine.updater import Updater
+from tidetable.table import read
+from tidetable.table.log import open_log
+from tidetable.table.restriction import Restriction
+from tidetable.table.steps import Step, watched
+from tidetable.table.upkeep import maintain, purge, retention
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,8 +166,10 @@ class Story:
 
     def finish(self) -> None:
         """Spark reads what delta-rs reads, and nothing that no version names is left for ever."""
-        frame = read.frame(self.spark, read.view(self.index), Restriction())
-        assert_same(contents(read.spark_rows(frame)), self.books.expected(), "rows read by Spark")
+        frame = reading.frame(self.spark, read.view(self.index), Restriction())
+        assert_same(
+            contents(reading.spark_rows(frame)), self.books.expected(), "rows read by Spark"
+        )
         maintain(self.index, force=True, now=datetime.now(UTC) + timedelta(days=400))
         log = open_log(self.index.table)
         assert log is not None
@@ -246,7 +249,7 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=1, help="of each scheme, from this seed on")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no story after that")
     given = parser.parse_args()
-    from tidetable.delta.session import spark_session
+    from tidetable.engine.session import spark_session
 
     spark = spark_session(ROOT, "tidetable stories", SMALL_PLANS)
     until = time.monotonic() + 60 * given.minutes

@@ -15,9 +15,9 @@ from tests.cli.handmade import make_table, make_update
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import Workspace, log_of, row
 from tidetable.cli import app
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta.damage import (
+from tidetable.table.damage import (
     DamagedLog,
     DamagedTable,
     LogFiles,
@@ -25,9 +25,9 @@ from tidetable.delta.damage import (
     damaged_text,
     set_aside,
 )
-from tidetable.delta.log import open_log
-from tidetable.delta.read import view
-from tidetable.delta.table import PROPERTY_INDEX, IndexTable
+from tidetable.table.log import open_log
+from tidetable.table.read import view
+from tidetable.table.state import PROPERTY_INDEX, IndexTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -225,7 +225,7 @@ def replay(workspace: Workspace, *arguments: str) -> str:
 def test_an_index_is_loaded_from_its_source_into_a_fresh_log(
     spark: SparkSession, workspace: Workspace, scheme: dict[str, Any], name: str
 ) -> None:
-    from tidetable.delta.update import Updater
+    from tidetable.engine.updater import Updater
 
     workspace.add(rows_of_every_slot())
     index = workspace.index(scheme=scheme)
@@ -260,7 +260,7 @@ def test_ways_back_from_what_was_begun_or_forgotten(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """Killed while making the table, or between two logs; a note that a clean-up has taken."""
-    from tidetable.delta.update import Updater
+    from tidetable.engine.updater import Updater
 
     workspace.add(rows_of_every_slot())
     index = workspace.index()

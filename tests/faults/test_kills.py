@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.killed import Kill, Killing, nursery
 from tests.faults.victim import Nursery
-from tidetable.delta.steps import Step
+from tidetable.table.steps import Step
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -20,17 +20,18 @@ from pyspark.sql import functions as F
 
 from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
-from tidetable.core.config import Index
-from tidetable.delta import table, update
-from tidetable.delta.append import append_version
-from tidetable.delta.commit import Change, write_commit
-from tidetable.delta.log import open_log
-from tidetable.delta.maintain import purge
-from tidetable.delta.place import INCOMING
-from tidetable.delta.quarantine import Quarantine
-from tidetable.delta.replay import replay
-from tidetable.delta.steps import Step, watched
-from tidetable.delta.update import Updater
+from tidetable.config import Index
+from tidetable.engine import updater as update
+from tidetable.engine.commit import Change, write_commit
+from tidetable.engine.quarantine import Quarantine
+from tidetable.engine.replay import replay
+from tidetable.engine.updater import Updater
+from tidetable.table import state as table
+from tidetable.table.append import append_version
+from tidetable.table.log import open_log
+from tidetable.table.place import INCOMING
+from tidetable.table.steps import Step, watched
+from tidetable.table.upkeep import purge
 
 pytestmark = pytest.mark.spark
 

@@ -46,8 +46,8 @@ class Order:
 def run(order: Order) -> None:
     """Runs the command in this process, which is the leader of its group. Does not return."""
     from tidetable import cli
-    from tidetable.delta import maintain
-    from tidetable.delta.steps import Step, watched
+    from tidetable.table import upkeep as maintain
+    from tidetable.table.steps import Step, watched
 
     file = os.open(order.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for stream in (1, 2):
@@ -130,8 +130,8 @@ def _nurse() -> None:
 
     for name in (
         "pyspark.sql.connect.session", "pyspark.sql.connect.functions", "tidetable.cli",
-        "tidetable.show", "tidetable.delta.update", "tidetable.delta.replay",
-        "tidetable.delta.rebuild", "tidetable.delta.maintain", "rich.progress",
+        "tidetable.output.show", "tidetable.engine.updater", "tidetable.engine.replay",
+        "tidetable.engine.rebuild", "tidetable.table.upkeep", "rich.progress",
     ):  # fmt: skip
         importlib.import_module(name)
     for line in sys.stdin:

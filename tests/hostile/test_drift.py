@@ -13,7 +13,7 @@ from tests.cli.handmade import make_table
 from tests.cli.runner import tidetable
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
-from tidetable.delta.update import Updater
+from tidetable.engine.updater import Updater
 
 pytestmark = pytest.mark.spark
 

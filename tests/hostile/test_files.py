@@ -17,8 +17,8 @@ from tests.cli.runner import tidetable
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
 from tidetable.core.errors import TransientError
-from tidetable.delta.steps import Step, watched
-from tidetable.delta.update import Updater
+from tidetable.engine.updater import Updater
+from tidetable.table.steps import Step, watched
 
 pytestmark = pytest.mark.spark
 

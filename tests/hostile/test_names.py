@@ -10,11 +10,12 @@ import pytest
 
 from tests.cli.handmade import make_table
 from tests.workspace import SCHEMA, Workspace, row
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta import read
-from tidetable.delta.columns import delta_table, quoted, sql_text
-from tidetable.delta.restriction import Restriction, value_of
+from tidetable.engine import reading
+from tidetable.engine.sql import delta_table, quoted, sql_text
+from tidetable.table import read
+from tidetable.table.restriction import Restriction, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,7 +124,7 @@ def test_every_key_finds_its_own_row_through_spark(
     """Each alone, in one query: what filters on statistics get wrong shows only with one key."""
     seen = read.view(keyed(workspace, kind))
     frames = [
-        read.frame(spark, seen, Restriction(keys=(typed(key),))).select("id")
+        reading.frame(spark, seen, Restriction(keys=(typed(key),))).select("id")
         for key in KEYS[kind][1]
     ]
     found = frames[0]
@@ -136,7 +137,7 @@ def test_an_index_with_odd_names_at_an_odd_place_lives(
     spark: SparkSession, workspace: Workspace
 ) -> None:
     """Made, updated and read by both engines."""
-    from tidetable.delta.update import Updater
+    from tidetable.engine.updater import Updater
 
     taken = [name for name in NAMES if "{" not in name]
     extra = {name: pa.string() for name in taken}
@@ -154,7 +155,7 @@ def test_an_index_with_odd_names_at_an_odd_place_lives(
     found = read.sorted_rows(seen, probe)
     assert sorted(one["id"] for one in found) == [1, 2, 3]
     assert found == sorted(
-        read.spark_rows(read.frame(spark, seen, probe)),
+        reading.spark_rows(reading.frame(spark, seen, probe)),
         key=lambda one: [other["id"] for other in found].index(one["id"]),
     )
     assert [reason for _, reason in workspace.reasons(index)] == ["no key"]

@@ -11,8 +11,8 @@ import pytest
 from tests.cli.handmade import make_table
 from tests.cli.runner import tidetable
 from tests.workspace import Workspace, row
-from tidetable.core.config import ConfigError, load_index
-from tidetable.core.config.location import overlap, resolved
+from tidetable.config import ConfigError, load_index
+from tidetable.config.location import overlap, resolved
 
 # -- one form --------------------------------------------------------------------------------------
 

@@ -20,10 +20,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tests.cli.handmade import make_table, make_update
 from tests.workspace import Workspace, log_of, row
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.core.errors import UserError
-from tidetable.delta import maintain as maintenance
-from tidetable.delta.beside import (
+from tidetable.engine.updater import Updater
+from tidetable.table import upkeep as maintenance
+from tidetable.table.beside import (
     QUARANTINE,
     QUARANTINE_PROPERTIES,
     UPDATES,
@@ -31,13 +32,12 @@ from tidetable.delta.beside import (
     check_places,
     own_table,
 )
-from tidetable.delta.forget import forget
-from tidetable.delta.maintain import maintain, purge, purgeable
-from tidetable.delta.place import PROPERTY_INDEX
-from tidetable.delta.steps import Step, watched
-from tidetable.delta.table import IndexTable
-from tidetable.delta.update import Updater
-from tidetable.delta.updates import Updates
+from tidetable.table.forget import forget
+from tidetable.table.history import Updates
+from tidetable.table.place import PROPERTY_INDEX
+from tidetable.table.state import IndexTable
+from tidetable.table.steps import Step, watched
+from tidetable.table.upkeep import maintain, purge, purgeable
 
 LATER = timedelta(days=30)
 UUID = "0b0b0b0b-0b0b-0b0b-0b0b-0b0b0b0b0b0b"

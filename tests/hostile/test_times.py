@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from tests.hostile.harness import reasons_by_id
 from tests.workspace import SCHEMA, Workspace, at, row
-from tidetable.core.config import Index
-from tidetable.delta import read
-from tidetable.delta.restriction import Restriction
-from tidetable.delta.update import Updater
+from tidetable.config import Index
+from tidetable.engine.updater import Updater
+from tidetable.table import read
+from tidetable.table.restriction import Restriction
 
 pytestmark = pytest.mark.spark
 

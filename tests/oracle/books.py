@@ -16,10 +16,10 @@ from typing import Any
 
 from tests.oracle.oracle import Oracle, Row
 from tests.workspace import EVERY, SCHEMA, START, Workspace
-from tidetable.core.config import Index
-from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.log import open_log
-from tidetable.delta.updates import Updates
+from tidetable.config import Index
+from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.table.history import Updates
+from tidetable.table.log import open_log
 
 Contents = Counter[tuple[Any, ...]]
 

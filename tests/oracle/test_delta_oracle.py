@@ -20,11 +20,12 @@ from pyspark.sql import SparkSession
 from tests.oracle.oracle import Counts, Oracle
 from tests.workspace import EVERY, SCHEMA, START, Row, Workspace, cell_of, read_table
 from tidetable.core.schemes import Scheme, Sweep, Tiers
-from tidetable.delta import read
-from tidetable.delta.columns import EXPIRATION_SLOT, INSERTION_SLOT
-from tidetable.delta.report import UpdateReport
-from tidetable.delta.restriction import Restriction
-from tidetable.delta.update import Updater
+from tidetable.engine import reading
+from tidetable.engine.updater import Updater
+from tidetable.table import read
+from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.table.report import UpdateReport
+from tidetable.table.restriction import Restriction
 
 pytestmark = pytest.mark.spark
 
@@ -242,8 +243,8 @@ class Telling:
 
     def check_spark(self, slot: int) -> None:
         """Spark reads the same rows as delta-rs."""
-        frame = read.frame(self.spark, read.view(self.index), Restriction())
-        found = list(read.spark_rows(frame))
+        frame = reading.frame(self.spark, read.view(self.index), Restriction())
+        found = list(reading.spark_rows(frame))
         assert contents(found) == self.expected(self.oracle.live_at_slot(slot))
 
     def check_quarantine(self) -> None:

@@ -47,8 +47,8 @@ def airflow_database() -> None:
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Spark Connect server, and Airflow's connection to it; its address."""
-    from tidetable.pipeline.embedded import connections, new_token, spark_connect
-    from tidetable.pipeline.services import Services, free_port
+    from rig.embedded import connections, new_token, spark_connect
+    from rig.services import Services, free_port
 
     port, token = free_port(), new_token()
     known = connections(port, token)["spark_connect_default"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.pages import Project
+from tests.page.pages import Project
 from tests.workspace import row
 
 pytestmark = pytest.mark.slow  # Airflow takes seconds to import

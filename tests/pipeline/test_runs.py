@@ -16,7 +16,7 @@ import pytest
 from tests.pipeline.project import Project
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import at, row
-from tidetable.delta.log import open_log
+from tidetable.table.log import open_log
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag

@@ -14,11 +14,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from tests.workspace import Row, Workspace, at, read_table, row
-from tidetable.core.config import Index, load_index
-from tidetable.delta.log import open_log
-from tidetable.delta.note import Note
-from tidetable.delta.table import IndexTable, State
-from tidetable.delta.update import Updater
+from tidetable.config import Index, load_index
+from tidetable.engine.updater import Updater
+from tidetable.table.log import open_log
+from tidetable.table.note import Note
+from tidetable.table.state import IndexTable, State
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,13 +14,13 @@ from tests.oracle.oracle import Oracle
 from tests.steady import rows_of_every_slot
 from tests.workspace import EVERY, SCHEMA, START, Workspace, row
 from tidetable.cli import app
-from tidetable.core.config import Index
-from tidetable.delta.replay import replay
-from tidetable.delta.table import IndexTable
-from tidetable.delta.update import Updater
+from tidetable.config import Index
+from tidetable.engine.against_source import Difference, Kind, _hash_sql, compare_now
+from tidetable.engine.replay import replay
+from tidetable.engine.updater import Updater
 from tidetable.quality import Outcome, validate
-from tidetable.quality.against_source import Difference, Kind, _hash_sql, compare_now
 from tidetable.quality.outcome import QualityFailed
+from tidetable.table.state import IndexTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.cli.handmade import make_table
 from tests.workspace import START, Workspace, row
-from tidetable.pipeline.picture import picture
-from tidetable.pipeline.standing import Entry, stand
+from tidetable.page.picture import picture
+from tidetable.page.standing import Entry, stand
 from tidetable.quality import validate
 
 ROWS = [row(number, -0.5, 1 + number % 5) for number in range(20)]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.handmade import make_table, make_update
 from tests.workspace import Row, Workspace, row
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.quality import Outcome, validate
 from tidetable.quality.figures import gather
 from tidetable.quality.suite import checks

@@ -14,17 +14,17 @@ import pytest
 
 from tests.quality.tables import SCHEMES, SLOT, Stored, Tables, Wrong
 from tests.workspace import at
-from tidetable.delta.rebuild import rebuild
-from tidetable.delta.replay import replay
-from tidetable.delta.report import UpdateReport
-from tidetable.delta.update import Updater
-from tidetable.delta.updates import Updates
+from tidetable.engine.rebuild import rebuild
+from tidetable.engine.replay import replay
+from tidetable.engine.row_check import row_figures
+from tidetable.engine.updater import Updater
 from tidetable.quality import Outcome, validate
 from tidetable.quality.figures import CHECKED_ROWS, gather
 from tidetable.quality.mend import wrong_checks
 from tidetable.quality.outcome import NOT_OF_THE_ROWS
-from tidetable.quality.rows import row_figures
 from tidetable.quality.suite import SIZE, checks
+from tidetable.table.history import Updates
+from tidetable.table.report import UpdateReport
 
 STRICT = {"bad_rows_max": "5%", "check_rows_every": 7}
 

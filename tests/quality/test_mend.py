@@ -13,10 +13,10 @@ from deltalake import write_deltalake
 from tests.cli.handmade import make_table
 from tests.quality.tables import Stored, Wrong
 from tests.workspace import Workspace, at, row
-from tidetable.delta.note import Note
-from tidetable.delta.update_row import UpdateRow
-from tidetable.delta.updates import Updates, _stored
 from tidetable.quality.mend import judged_figures
+from tidetable.table.history import Updates, _stored
+from tidetable.table.history_row import UpdateRow
+from tidetable.table.note import Note
 
 Change = Callable[[list[Stored]], list[Stored]]
 

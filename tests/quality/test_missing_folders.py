@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.workspace import SCHEMA, START, Workspace, row
-from tidetable.core.config import Index
-from tidetable.delta.update import Updater
+from tidetable.config import Index
+from tidetable.engine.updater import Updater
 from tidetable.quality import Outcome, validate
 from tidetable.quality.volume import of_preview
 

@@ -21,13 +21,13 @@ import pytest
 
 from tests.cli.handmade import make_table
 from tests.workspace import Workspace, row
-from tidetable.core.config import Index
+from tidetable.config import Index
 from tidetable.core.errors import TransientError, UserError
-from tidetable.delta.table import DamagedTable
 from tidetable.quality import Outcome, QualityFailed, latest, report, reports_home, validate
 from tidetable.quality.figures import gather
 from tidetable.quality.outcome import advice
 from tidetable.quality.suite import SIZE, checks
+from tidetable.table.state import DamagedTable
 
 pytestmark = pytest.mark.slow  # Great Expectations takes seconds to be imported
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.workspace import Workspace
-from tidetable.core.config import Index, Volume, parse_duration
-from tidetable.delta.updates import Turn
+from tidetable.config import Index, Volume, parse_duration
 from tidetable.quality.volume import Judgement, history_of, judged, rows_by_slot
+from tidetable.table.history import Turn
 
 Rate = Callable[[float], float]
 """Rows for a slot, by the hours since the start, which is a midnight."""

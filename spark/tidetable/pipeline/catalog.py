@@ -5,11 +5,10 @@ This is all that happens when Airflow parses the DAGs: YAML is read, nothing els
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidetable.core.config import ConfigError, Index, Mistake, index_files, load_index
+from tidetable.config import ConfigError, Index, Mistake, index_files, load_index, project_root
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,6 @@ class Catalog:
 
     mistakes: list[ConfigError]
     """One for each file that cannot be used."""
-
-
-def project_root() -> Path:
-    """TIDETABLE_HOME, or the repository that this code is in."""
-    if home := os.environ.get("TIDETABLE_HOME"):
-        return Path(home).resolve()
-    return Path(__file__).resolve().parents[3]
 
 
 def read_catalog(root: Path | None = None) -> Catalog:

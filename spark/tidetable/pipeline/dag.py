@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Asset, DeltaDataIntervalTimetable
 
-from tidetable.core.config import Index, format_duration, format_time
+from tidetable.config import Index, format_duration, format_time
 from tidetable.pipeline.catalog import Entry
 from tidetable.pipeline.links import page_url, reports_url
 from tidetable.pipeline.spark_job import SparkJob
@@ -108,7 +108,7 @@ Running an interval twice, or two at once, is safe: what counts is decided by th
 
 def _shown(index: Index) -> str:
     """Below the project only the part that is the user's; elsewhere the whole."""
-    from tidetable.pipeline.catalog import project_root
+    from tidetable.config import project_root
 
     table = Path(index.table)
     root = project_root()

@@ -26,9 +26,9 @@ MODULES = (
     "tidetable.pipeline.dag",
     "tidetable.pipeline.metrics",
     "tidetable.pipeline.preparation",
-    "tidetable.delta.maintain",
-    "tidetable.delta.read",
-    "tidetable.delta.updates",
+    "tidetable.table.upkeep",
+    "tidetable.table.read",
+    "tidetable.table.history",
     "tidetable.quality.suite",
     "tidetable.quality.site",
 )

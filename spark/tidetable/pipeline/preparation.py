@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tidetable.core.config import Index, format_time
-from tidetable.delta.status import Outlook, outlook
-from tidetable.delta.table import IndexTable
+from tidetable.config import Index, format_time
+from tidetable.table.state import IndexTable
+from tidetable.table.status import Outlook, outlook
 
 
 def slot_due(index: Index, until: datetime) -> int:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidetable.core.config import Index, format_time
+from tidetable.config import Index, format_time
 from tidetable.core.errors import UserError
-from tidetable.delta.columns import EXPIRATION_SLOT
-from tidetable.delta.read import View, batches, rows, view
-from tidetable.delta.restriction import Restriction
+from tidetable.table.columns import EXPIRATION_SLOT
+from tidetable.table.read import View, batches, rows, view
+from tidetable.table.restriction import Restriction
 
 ROWS_MAX = 200
 BYTES_MAX = 1_000_000

@@ -22,21 +22,21 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from tidetable.core.config import Engine, Index
-from tidetable.pipeline.catalog import load_entry, project_root
+from tidetable.config import Engine, Index, project_root
+from tidetable.pipeline.catalog import load_entry
 from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_JOBS = Path(__file__).resolve().parents[2] / "jobs"
+_JOBS = Path(__file__).resolve().parents[1] / "jobs"
 _USER_ERROR = 2
 """The exit status that says: the same call fails again until somebody changes something."""
 
 
 class SparkJob(SparkSubmitOperator):
-    """Runs `spark/jobs/VERB.py INDEX ARGUMENTS` and returns the updates that it made.
+    """Runs `spark/tidetable/jobs/VERB.py INDEX ARGUMENTS` and returns the updates that it made.
 
     Several arguments may come from one template: an empty one is left out, so that a form's empty
     field is no argument.
@@ -84,8 +84,8 @@ class SparkJob(SparkSubmitOperator):
     def _submit(
         self, index: Index, root: Path, job: Path, arguments: list[str], context: Context
     ) -> None:
-        from tidetable.delta.jvm import find_java
-        from tidetable.delta.session import submit_conf
+        from tidetable.engine.jvm import find_java
+        from tidetable.engine.session import submit_conf
 
         # A connection that is missing is an error here; the operator would fall back to YARN.
         self._conn_id = index.connection or "spark_default"
@@ -159,13 +159,13 @@ def _find_spark_submit() -> None:
 
 
 def _version(index: Index) -> int:
-    from tidetable.delta.table import IndexTable
+    from tidetable.table.state import IndexTable
 
     log = IndexTable(index).log()
     return -1 if log is None else log.version
 
 
 def _updates_since(index: Index, version: int) -> list[dict[str, Any]]:
-    from tidetable.delta.updates import Updates
+    from tidetable.table.history import Updates
 
     return [row.as_json() for row in Updates(index).last(200) if row.version > version]

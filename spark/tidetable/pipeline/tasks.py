@@ -18,17 +18,17 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from tidetable.core.config import format_time, parse_time
+from tidetable.config import format_time, parse_time
 from tidetable.core.errors import TidetableError
+from tidetable.output.terminal import visible
 from tidetable.pipeline.catalog import load_entry, project_root
 from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink, ReportsLink
-from tidetable.terminal import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidetable.core.config import Index
+    from tidetable.config import Index
     from tidetable.quality import Outcome
 
 LOOK_AGAIN = timedelta(seconds=30)
@@ -69,8 +69,8 @@ class PlanUpdate(IndexTask):
 
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.delta.table import DamagedTable
         from tidetable.pipeline.preparation import prepare
+        from tidetable.table.damage import DamagedTable
 
         index = self.index()
         until = until_of(context, self.until)
@@ -101,9 +101,9 @@ class PlanUpdate(IndexTask):
             raise AirflowRescheduleException(ready)
 
     def _wait_until_mended(self, index: Index) -> None:
-        from tidetable.delta.table import IndexTable
         from tidetable.pipeline.dag import by_hand_dag_id
         from tidetable.quality import latest, reports_home
+        from tidetable.table.state import IndexTable
 
         last = latest(reports_home(project_root()), index.name)
         log = IndexTable(index).log()
@@ -138,9 +138,9 @@ class Validate(IndexTask):
 
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.delta.updates import Updates
         from tidetable.pipeline.metrics import emit
         from tidetable.pipeline.preparation import slot_due
+        from tidetable.table.history import Updates
 
         index = self.index()
         due = slot_due(index, until_of(context, self.until)) if self.due else None
@@ -174,8 +174,8 @@ class Maintain(IndexTask):
 
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.delta.maintain import due, maintain
-        from tidetable.delta.table import IndexTable
+        from tidetable.table.state import IndexTable
+        from tidetable.table.upkeep import due, maintain
 
         index = self.index()
         state = IndexTable(index).required_state()
@@ -251,8 +251,8 @@ class Purge(IndexTask):
 
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.delta.maintain import purge, purgeable
-        from tidetable.show import human_bytes
+        from tidetable.output.show import human_bytes
+        from tidetable.table.upkeep import purge, purgeable
 
         index = self.index()
         found = purgeable(index)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tidetable.config import Index
 from tidetable.core.cell import Cell
-from tidetable.core.config import Index
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import Scheme
-from tidetable.delta.note import Note
 from tidetable.quality.files import File
 from tidetable.quality.predict import files_allowed
+from tidetable.table.note import Note
 
 _ROUNDED = timedelta(milliseconds=1)
 """Statistics of times are cut to milliseconds; some writers cut down, some up."""

@@ -14,14 +14,10 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tidetable.config import Index, format_time
 from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell
-from tidetable.core.config import Index, format_time
 from tidetable.core.schemes import Scheme
-from tidetable.delta.note import Note
-from tidetable.delta.table import IndexTable, State
-from tidetable.delta.update_row import UpdateRow
-from tidetable.delta.updates import Updates
 from tidetable.quality.cells import CellFigures, cells_of
 from tidetable.quality.files import files_of
 from tidetable.quality.predict import (
@@ -31,6 +27,10 @@ from tidetable.quality.predict import (
     rows_to_judge,
 )
 from tidetable.quality.volume import Judgement, history_of, judged, rows_by_slot
+from tidetable.table.history import Updates
+from tidetable.table.history_row import UpdateRow
+from tidetable.table.note import Note
+from tidetable.table.state import IndexTable, State
 
 if TYPE_CHECKING:
     import pandas as pd

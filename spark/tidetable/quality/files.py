@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidetable.config import Index
 from tidetable.core.cell import Cell
-from tidetable.core.config import Index
-from tidetable.delta.columns import CELL_E, CELL_G, EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
-from tidetable.delta.log import Log, arrow
+from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
+from tidetable.table.log import Log, arrow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

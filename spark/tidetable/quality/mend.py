@@ -13,15 +13,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tidetable.core.config import Index
-from tidetable.delta.log import Log, open_log
-from tidetable.delta.note import Note
-from tidetable.delta.table import IndexTable, State
-from tidetable.delta.update_row import UpdateRow
-from tidetable.delta.updates import Updates
+from tidetable.config import Index
 from tidetable.quality.figures import Figures, figures_of, gather
 from tidetable.quality.outcome import NOT_OF_THE_ROWS
 from tidetable.quality.suite import ROWS, Check, checks
+from tidetable.table.history import Updates
+from tidetable.table.history_row import UpdateRow
+from tidetable.table.log import Log, open_log
+from tidetable.table.note import Note
+from tidetable.table.state import IndexTable, State
 
 if TYPE_CHECKING:
     import pandas as pd

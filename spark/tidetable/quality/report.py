@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidetable.core.config import Index, format_time
+from tidetable.config import Index, format_time
 from tidetable.core.errors import TransientError
 from tidetable.quality.gx_import import great_expectations
 from tidetable.quality.outcome import Finding, Outcome

@@ -18,7 +18,7 @@ from great_expectations import __version__ as gx_version
 from great_expectations.render.renderer.site_builder import SiteBuilder
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from tidetable.core.config import Index, parse_time
+from tidetable.config import Index, parse_time
 from tidetable.quality.outcome import advice
 from tidetable.quality.report import observed_text
 

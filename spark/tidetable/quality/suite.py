@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidetable.core.config import OnFailure
-from tidetable.delta.folders import folders_in_words
+from tidetable.config import OnFailure
 from tidetable.quality.figures import CHECKED_ROWS, Figures
+from tidetable.table.folders import folders_in_words
 
 if TYPE_CHECKING:
     from great_expectations import ExpectationSuite

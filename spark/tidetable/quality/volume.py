@@ -15,9 +15,9 @@ from math import ceil, sqrt
 from statistics import median
 from typing import Any
 
-from tidetable.core.config import Index, Volume
-from tidetable.delta.folders import folders_in_words
-from tidetable.delta.updates import ROWS_MAX, Turn, Updates
+from tidetable.config import Index, Volume
+from tidetable.table.folders import folders_in_words
+from tidetable.table.history import ROWS_MAX, Turn, Updates
 
 DAY = timedelta(days=1)
 WEEK_DAYS = 7

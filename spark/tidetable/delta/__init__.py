@@ -1,1 +1,0 @@
-"""Spark and Delta: stage a batch, apply a plan in one commit, read what is there."""

@@ -1,0 +1,59 @@
+"""How long a table keeps old versions and its log, as its properties say it to any writer."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import timedelta
+
+from tidetable.config import Index
+from tidetable.table.actions import contents
+from tidetable.table.append import (
+    NotTheNewest,
+    append_version,
+    commit_info,
+    last_commit_time,
+)
+from tidetable.table.checkpoint import checkpoint_if_due
+from tidetable.table.log import Log, open_log
+
+_LOG_RETENTION_MIN = timedelta(days=2)
+
+
+def follow_retention(index: Index, seen: Log) -> None:
+    """Gives the table the retention that the YAML has now, if the log last seen has another."""
+    wanted = retention(index)
+    if all(seen.properties.get(name) == value for name, value in wanted.items()):
+        return
+    log = open_log(index.table)
+    if log is None:
+        return
+    metadata = contents(log, ()).metadata
+    changed = {**metadata, "configuration": {**metadata["configuration"], **wanted}}
+    parameters = {"properties": json.dumps(wanted)}
+    info = commit_info(
+        "SET TBLPROPERTIES",
+        log.version,
+        metadata=changed,
+        parameters=parameters,
+        after_ms=last_commit_time(log),
+    )
+    with suppress(NotTheNewest):  # the next update does it
+        append_version(log.path, log.version + 1, [info, {"metaData": changed}])
+        checkpoint_if_due(log, log.version + 1)
+
+
+def retention(index: Index) -> dict[str, str]:
+    """The properties of Delta that say how long old versions and the log are kept."""
+    # Notes are part of the log: kept longer than versions, since they cost next to nothing.
+    # A day longer: commits tell when files were removed until these are deleted (garbage.py).
+    log_keep = _interval(max(index.keep_versions_for + timedelta(days=1), _LOG_RETENTION_MIN))
+    return {
+        "delta.deletedFileRetentionDuration": _interval(index.keep_versions_for),
+        "delta.logRetentionDuration": log_keep,
+        "delta.setTransactionRetentionDuration": log_keep,
+    }
+
+
+def _interval(duration: timedelta) -> str:
+    return f"interval {max(1, int(duration.total_seconds()))} seconds"

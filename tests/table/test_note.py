@@ -1,0 +1,69 @@
+"""The note in a commit: written and read again, and not taken from anybody else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidetable.table.note import Note
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        Note(index="things", slot=0, previous=None, run="a", kind="load"),
+        Note(index="things", slot=-3, previous=None, run="a", live=2, live_by_expiration={-2: 2}),
+        Note(
+            index="things",
+            slot=7,
+            previous=0,
+            run="b",
+            read=10,
+            inserted=5,
+            dead_on_arrival=2,
+            quarantined=3,
+            expired=1,
+            live=9,
+            arrivals={-1: 3, 0: 1, 7: 6},
+            late={-4: 1},
+            live_by_expiration={8: 1, 12: 8},
+            reasons={"no key": 3},
+        ),
+    ],
+    ids=["empty", "below_zero", "full"],
+)
+def test_a_note_is_read_as_it_was_written(note: Note) -> None:
+    assert Note.loads(note.dumps()) == note
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "by hand", "{", "[1]", '{"slot": 3}', '{"tidetable": 99, "slot": 3}']
+)
+def test_what_others_write_into_a_commit_is_no_note(text: str | None) -> None:
+    assert Note.loads(text) is None
+
+
+def test_fields_of_a_later_version_are_passed_over() -> None:
+    note = Note("things", slot=3, previous=2, run="r", live=2, live_by_expiration={4: 2})
+    later = json.loads(note.dumps()) | {"mood": "good", "hash": [1, 2]}
+    assert Note.loads(json.dumps(later)) == note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"tidetable":1}',
+        '{"tidetable":1,"slot":"soon","run":"r","index":"things"}',
+        '{"tidetable":1,"slot":3}',
+        '{"tidetable":1,"slot":3,"run":7,"index":"things"}',
+        '{"tidetable":1,"slot":3,"run":"r","index":"things","live":"many"}',
+        '{"tidetable":1,"slot":3,"run":"r","index":"things","live_by_expiration":5}',
+        '{"tidetable":1,"slot":3,"run":"r","index":"things","arrivals":[1]}',
+        '{"tidetable":2,"slot":3,"run":"r","index":"things"}',
+    ],
+)
+def test_what_only_looks_like_a_note_is_somebody_else_s(text: str) -> None:
+    assert Note.loads(text) is None

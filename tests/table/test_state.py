@@ -1,0 +1,237 @@
+"""Where a table stands, who changed it, and how it is put right."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from tests.cli.runner import tidetable
+from tests.steady import expected, rows_of_every_slot
+from tests.workspace import Workspace, row
+from tidetable.core.errors import UserError
+from tidetable.engine.replay import replay
+from tidetable.engine.updater import Updater
+from tidetable.table.log import open_log
+from tidetable.table.state import DamagedTable, IndexTable
+
+pytestmark = pytest.mark.spark
+
+REPLAY = r"tidetable replay things --from {}"
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# -- commits of others -----------------------------------------------------------------------------
+
+
+def test_commits_that_change_no_row_do_not_hide_the_state(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """OPTIMIZE and ALTER TABLE carry no note; the update after them goes on."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(2))
+    table = f"delta.`{workspace.table}`"
+    spark.sql(f"OPTIMIZE {table}")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('purpose' = 'none')")
+    state = IndexTable(index).state()
+    assert state is not None
+    assert state.slot == 2
+    assert state.version < state.log.version
+    assert workspace.ids() == expected(2)
+    assert [report.slot for report in Updater(spark, index).catch_up(4)] == [3, 4]
+    assert workspace.ids() == expected(4)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        {"name": "sweep", "groups": 3, "deletion_vectors": True},
+        {"name": "rebuild", "insertion": 2, "expiration": 3},
+    ],
+    ids=["sweep_with_log", "rebuild"],
+)
+def test_a_change_by_others_is_found_and_a_replay_mends_it(
+    spark: SparkSession, workspace: Workspace, scheme: dict[str, Any]
+) -> None:
+    """DELETE and INSERT by hand. After the replay the schedule goes on as if nothing had been."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme=scheme)
+    list(Updater(spark, index).catch_up(3, fold=True))
+    list(Updater(spark, index).catch_up(4))
+    table = f"delta.`{workspace.table}`"
+    spark.sql(f"DELETE FROM {table} WHERE id = 41")
+    with pytest.raises(DamagedTable, match=r"\(DELETE\) changed rows.*" + REPLAY.format(4)):
+        list(Updater(spark, index).catch_up(5))
+    spark.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 40")
+    with pytest.raises(DamagedTable, match=REPLAY.format(4)):
+        list(Updater(spark, index).catch_up(5))
+
+    reports = list(replay(Updater(spark, index), 4))
+    assert [(report.slot, report.inserted, report.expired) for report in reports] == [(4, 2, 2)]
+    assert workspace.ids() == expected(4)
+    assert [report.slot for report in Updater(spark, index).catch_up(5)] == [5]
+    assert workspace.ids() == expected(5)
+
+
+def test_a_replay_takes_the_rows_that_the_source_has_now(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """Restored from the table's own old version, then from the source; twice in a row."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(2))
+    more = workspace.add([row(500, 1.5, 5)])
+    assert [report.slot for report in replay(Updater(spark, index), 2)] == [2]
+    assert workspace.ids() == sorted([*expected(2), 500])
+    more.unlink()
+    assert [report.slot for report in replay(Updater(spark, index), 2)] == [2]
+    assert workspace.ids() == expected(2)
+    log = open_log(index.table)
+    assert log is not None
+    notes = [note for _, note in log.notes()]
+    assert [note.slot for note in notes if note.kind == "update"] == [2, 1]
+    assert [note.inserted for note in notes if note.kind == "update"] == [2, 2]
+    assert notes[-1].kind == "load"
+
+
+def test_after_a_vacuum_a_replay_loads_the_old_state_from_the_source(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """The files of the old version are gone; slots, cells and rows are the same nevertheless."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme={"name": "rebuild", "insertion": 2, "expiration": 3})
+    list(Updater(spark, index).catch_up(2, fold=True))
+    list(Updater(spark, index).catch_up(3))
+    before = sorted(workspace.stored(), key=lambda one: one["id"])
+    settings = {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # Else VACUUM lists the folder with thousands of tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        spark.sql(f"VACUUM delta.`{workspace.table}` RETAIN 0 HOURS")
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    reports = list(replay(Updater(spark, index), 3))
+    assert [report.slot for report in reports] == [2, 3]
+    assert reports[0].live == len(expected(2))
+    assert sorted(workspace.stored(), key=lambda one: one["id"]) == before
+    assert [report.slot for report in Updater(spark, index).catch_up(4)] == [4]
+    assert workspace.ids() == expected(4)
+    for first in (0, 5, -1):
+        with pytest.raises(UserError, match="a replay can start from slot 1 to 4"):
+            list(replay(Updater(spark, index), first))
+
+
+def test_a_replay_from_inside_a_fold_loads_the_state_from_the_source(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """No version of the table stands for that slot; with deletion vectors, so that they go too."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme={"name": "sweep", "groups": 3, "deletion_vectors": True})
+    list(Updater(spark, index).catch_up(4, fold=True))
+    reports = list(replay(Updater(spark, index), 4))
+    assert [(report.slot, report.live) for report in reports] == [
+        (slot, len(expected(slot))) for slot in (3, 4)
+    ]
+    assert workspace.ids() == expected(4)
+
+
+def test_a_replay_without_a_table_is_refused(spark: SparkSession, workspace: Workspace) -> None:
+    workspace.add(rows_of_every_slot())
+    with pytest.raises(UserError, match=r"no table yet .* tidetable update things"):
+        list(replay(Updater(spark, workspace.index()), 1))
+
+
+def test_a_replay_brings_back_a_table_whose_notes_are_gone(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """The log was cleaned while nobody updated: the state before the slot comes from the source."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(2, fold=True))
+    spark.sql(f"ALTER TABLE delta.`{workspace.table}` SET TBLPROPERTIES ('purpose' = 'none')")
+    log = open_log(index.table)
+    assert log is not None
+    log.table.create_checkpoint()
+    for version in range(log.version):
+        workspace.table.joinpath("_delta_log", f"{version:020d}.json").unlink()
+    with pytest.raises(DamagedTable, match="no longer says at which slot"):
+        list(Updater(spark, index).catch_up(3))
+    would = tidetable("replay", workspace.yaml, "--from", 3, "--dry-run")
+    assert (would.status, would.out) == (0, "")
+    assert "Would load things as of slot 2 from the source" in would.sentence
+    found = tidetable("replay", workspace.yaml, "--from", 3, "--json")
+    assert [report["slot"] for report in found.objects] == [2]
+    assert workspace.ids() == expected(2)
+    assert [report.slot for report in Updater(spark, index).catch_up(3)] == [3]
+    assert workspace.ids() == expected(3)
+
+
+# -- whose table is it -----------------------------------------------------------------------------
+
+
+def test_a_layout_that_has_changed_is_refused_and_the_table_left_alone(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """Every field by which rows lie where they lie, and the name."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(0))
+    before = listing(workspace.table)
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"key": "id"}, r'key was "key" and is now "id"'),
+        ({"update_every": "5m"}, "update_every was"),
+        ({"start": "2024-03-01T00:10:00Z"}, "start was"),
+        ({"longest_lifetime": "50m"}, "longest_lifetime was"),
+        ({"scheme": {"name": "sweep", "groups": 2}}, "scheme was"),
+        ({"source": {"arrived_at": "inserted_at"}}, "arrived_at was"),
+        ({"inserted_at": "arrived_at"}, "inserted_at was"),
+        ({"expires_at": None, "lifetime": "interval 20 minutes"}, "lifetime was null"),
+        ({"name": "others"}, "belongs to the index 'things', not to 'others'"),
+    ]
+    for change, message in changes:
+        with pytest.raises(UserError, match=message):
+            list(Updater(spark, workspace.index(**change)).catch_up(1))
+    assert listing(workspace.table) == before
+
+
+def test_a_place_that_is_not_ours_is_refused_and_left_alone(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """A folder with files, a Delta table, a file, and a folder below a file."""
+    workspace.add(rows_of_every_slot())
+
+    def refused(message: str, **changes: Any) -> None:
+        with pytest.raises(UserError, match=message):
+            list(Updater(spark, workspace.index(**changes)).catch_up(0))
+
+    workspace.table.mkdir()
+    kept = workspace.table / "thesis.txt"
+    kept.write_text("years of work")
+    refused("not empty and holds no table of Tidetable")
+    assert listing(workspace.table) == ["thesis.txt"]
+    shutil.rmtree(workspace.table)
+
+    write_deltalake(str(workspace.table), pa.table({"id": [1, 2]}))
+    before = listing(workspace.table)
+    refused("a Delta table that Tidetable did not make")
+    assert listing(workspace.table) == before
+    shutil.rmtree(workspace.table)
+
+    workspace.table.write_text("a file")
+    refused("is a file, not a folder")
+    refused("cannot be written", table=str(workspace.table / "below"))
+    assert workspace.table.read_text() == "a file"
