@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.page.pages import Project
+from tests.pipeline.tasks import logged
 from tests.workspace import row
 
 pytestmark = pytest.mark.slow  # Airflow takes seconds to import
@@ -25,15 +26,7 @@ def probed(monkeypatch: pytest.MonkeyPatch, **form: Any) -> tuple[dict[str, Any]
     """The task's result, and all that it has logged."""
     from tidetable.pipeline.tasks import Probe
 
-    said: list[str] = []
-
-    class Log:
-        def info(self, text: str, *words: object) -> None:
-            said.append(text % words if words else text)
-
-        warning = info  # Airflow remarks that this is no task runner
-
-    monkeypatch.setattr(Probe, "log", Log())
+    said = logged(monkeypatch, Probe)
     task = Probe(task_id="probe", index_name="things", **form)
     return task.execute({}), "\n".join(said)  # type: ignore[typeddict-item]
 
@@ -55,9 +48,14 @@ def test_rows_go_into_the_log_if_the_box_is_ticked(
     result, log = probed(monkeypatch, key="k1", rows_in_log="True")
     assert result["live_rows"] == 2
     assert "rows" not in result
-    assert "id = 4711" in log
-    assert "id = 4712" in log
-    assert "id = 4713" not in log
+    lines = [line.split() for line in log.splitlines()]
+    assert ["id", "=", "4711"] in lines
+    assert ["id", "=", "4712"] in lines
+    assert "4713" not in log
+    columns = ["id", "key", "arrived_at", "inserted_at", "expires_at",
+               "_insertion_slot", "_expiration_slot"]  # fmt: skip
+    first = lines.index(["row", "1"])
+    assert [line[0] for line in lines[first + 1 : lines.index(["row", "2"])]] == columns
 
 
 def test_no_key_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

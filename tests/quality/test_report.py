@@ -85,6 +85,11 @@ def test_an_outcome_and_its_summary(index: Index, reports: Path) -> None:
     assert summary["failed"] == [vars(outcome.failed[0])]
     assert summary["checked"] == SIZE
     assert {one["name"] for one in summary["skipped"]} > {"rows_read", "balance"}
+    assert summary["skipped"] == [vars(one) for one in outcome.skipped]
+    held = SIZE - len(outcome.skipped) - 1
+    assert outcome.tally == (
+        f"{held} of {SIZE} checks hold, {len(outcome.skipped)} had nothing to look at"
+    )
     assert reports / "things" / summary["report"] == outcome.report
     assert outcome.report.is_file()
     assert summary["figures"] == outcome.figures

@@ -256,9 +256,7 @@ class _Record:
 
 def outcome_summary(outcome: Outcome) -> RenderableType:
     """What a validation found: a line, and one for each finding."""
-    held = outcome.checked - len(outcome.failed) - len(outcome.warnings)
-    head = f"{outcome.index}, slot {outcome.slot}: {held} of {outcome.checked} checks hold"
-    lines = [_line(head)]
+    lines = [_line(f"{outcome.index}, slot {outcome.slot}: {outcome.tally}")]
     lines += [_line(f"  failed: {one.sentence}", "red") for one in outcome.failed]
     lines += [_line(f"  warning: {one.sentence}", "yellow") for one in outcome.warnings]
     return Group(*lines)

@@ -31,6 +31,21 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """One check that had nothing to look at."""
+
+    name: str
+    why: str
+
+
+def tally(checked: int, skipped: int, failed: int = 0, warnings: int = 0) -> str:
+    """How many checks hold, and how many had nothing to look at, in words."""
+    held = checked - skipped - failed - warnings
+    told = f"{held} of {checked} checks hold"
+    return told + (f", {skipped} had nothing to look at" if skipped else "")
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of one validation of one index."""
 
@@ -47,8 +62,15 @@ class Outcome:
     report: Path
     """The page of this validation."""
 
+    skipped: list[Skipped] = field(default_factory=list)
+    """The checks that had nothing to look at; the report says why."""
+
     figures: dict[str, Any] = field(default_factory=dict)
     """What the checks looked at, apart from the single cells."""
+
+    @property
+    def tally(self) -> str:
+        return tally(self.checked, len(self.skipped), len(self.failed), len(self.warnings))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"report": str(self.report)}

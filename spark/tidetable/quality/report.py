@@ -20,7 +20,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from tidetable.config import Index, format_time
 from tidetable.core.errors import TransientError
 from tidetable.quality.gx_import import great_expectations
-from tidetable.quality.outcome import Finding, Outcome
+from tidetable.quality.outcome import Finding, Outcome, Skipped
 
 if TYPE_CHECKING:
     from tidetable.quality.figures import Figures
@@ -105,9 +105,10 @@ def validate(
             warnings=warnings,
             checked=len(of),
             report=page,
+            skipped=[Skipped(one.name, one.skipped) for one in of if one.skipped],
             figures=figures.summary(),
         )
-        summary = _summary(outcome, figures, of, folder, run_name, at)
+        summary = _summary(outcome, figures, folder, run_name, at)
         before = [one for one in _history(folder) if one["report"] != summary["report"]]
         history = [*before, summary][-index.quality.keep_reports :]
         _prune(folder, history)
@@ -286,13 +287,12 @@ def _plain(value: Any) -> str:
 def _summary(
     outcome: Outcome,
     figures: Figures,
-    of: list[Check],
     folder: Path,
     run_name: str | None,
     at: datetime,
 ) -> dict[str, Any]:
-    def told(findings: list[Finding]) -> list[dict[str, str]]:
-        return [vars(finding).copy() for finding in findings]
+    def told(found: Sequence[Finding | Skipped]) -> list[dict[str, str]]:
+        return [vars(one).copy() for one in found]
 
     return {
         "index": outcome.index,
@@ -305,7 +305,7 @@ def _summary(
         "checked": outcome.checked,
         "failed": told(outcome.failed),
         "warnings": told(outcome.warnings),
-        "skipped": [{"name": one.name, "why": one.skipped} for one in of if one.skipped],
+        "skipped": told(outcome.skipped),
         "report": outcome.report.relative_to(folder).as_posix(),
         "figures": outcome.figures,
     }
