@@ -136,7 +136,8 @@ def yaml_fields() -> dict[str, Any]:
     """Every field that an index file may have, by its dotted name, with what the schema says."""
     schema = json.loads(SCHEMA_PATH.read_text())
     definitions = schema["$defs"]
-    fields = dict(schema["properties"])
+    # Older names are told with the documented ones.
+    fields = {name: f for name, f in schema["properties"].items() if not f.get("deprecated")}
     parts = [
         ("source", "Source"),
         ("quality", "Quality"),
@@ -297,3 +298,11 @@ def test_the_other_examples_run_one_after_the_other(spark: SparkSession, project
         with redirect_stdout(printed):
             exec(code, {})  # the reader's own lines
         assert re.fullmatch(r"\d+ planes in the air\n", printed.getvalue())
+
+
+def test_papers_md_names_files_that_are_there() -> None:
+    """What became of each section of the papers is a module or a test."""
+    page = (DOCS / "papers.md").read_text()
+    links = re.findall(r"\]\(\.\./([^)#]+)\)", page)
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / link).is_file()] == []

@@ -347,16 +347,16 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
         ("key: tail_number", "key: [a, b]", "is a list; write the name of one column. If several"),
         ("key: tail_number", "key: _g", "5: key: '_g' is a column that the index adds itself"),
         ("reported_at", "_INSERTION_SLOT", "4: source.arrived_at: '_INSERTION_SLOT' is a column"),
-        ("landed_at", "departed_at", "7: expires_at: 'departed_at' is inserted_at as well"),
+        ("landed_at", "departed_at", "7: expires_at: 'departed_at' is valid_from as well"),
         (
             "expires_at: landed_at\n",
             "",
-            "1: lifetime: neither expires_at nor lifetime is written; write one of the two",
+            "1: lifetime: neither valid_until nor lifetime is written; write one of the two",
         ),
         (
             "expires_at: landed_at\n",
             "expires_at: landed_at\nlifetime: interval 1 hour\n",
-            "8: lifetime: both expires_at and lifetime are written; keep one of the two",
+            "8: lifetime: both valid_until and lifetime are written; keep one of the two",
         ),
         (
             "expires_at: landed_at",
@@ -369,7 +369,7 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "update_every:",
             "updateevery:",
             "8: updateevery: unknown field; allowed are name, description, source, key, "
-            "inserted_at, expires_at, lifetime, update_every, longest_lifetime, start, end, table, "
+            "valid_from, valid_until, lifetime, update_every, longest_lifetime, start, end, table, "
             "scheme, keep_versions_for, quarantine, quality, engine, connection, target_file_size; "
             "did you mean 'update_every'?",
         ),
@@ -649,6 +649,34 @@ quality: {bad_rows_max: many}
         (12, "quality.bad_rows_max"),
     ]
     assert len(str(caught.value).splitlines()) == 14
+
+
+def test_two_fields_have_two_names(project: Path) -> None:
+    """The documented ones, and those of files that were written before."""
+    renamed = GOOD.replace("inserted_at:", "valid_from:").replace("expires_at:", "valid_until:")
+    assert load(project, renamed) == load(project, GOOD)
+    assert "valid_from" in renamed
+
+
+@pytest.mark.parametrize(
+    ("found", "by", "told"),
+    [
+        ("inserted_at: departed_at\n", "", "1: valid_from: is missing; write it:"),
+        ("inserted_at: departed_at", "valid_from: 3", "6: valid_from: 3 is not text;"),
+        ("inserted_at: departed_at", "inserted_at: 3", "6: inserted_at: 3 is not text;"),
+        (
+            "inserted_at: departed_at\n",
+            "inserted_at: departed_at\nvalid_from: departed_at\n",
+            "7: valid_from: means the same as inserted_at, which is written too;",
+        ),
+    ],
+)
+def test_a_mistake_names_the_field_as_the_file_does(
+    project: Path, found: str, by: str, told: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(project, GOOD.replace(found, by))
+    assert told in str(caught.value)
 
 
 def test_a_check_of_two_fields_does_not_wait_for_a_third(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""Round-robin and chronological partition functions (algorithms.md section 2)."""
+"""Round-robin and chronological partition functions (ICDE 3.1)."""
 
 from __future__ import annotations
 

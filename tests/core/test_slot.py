@@ -1,4 +1,4 @@
-"""Slot j covers (t0 + (j-1)r, t0 + jr]; update j runs at t0 + jr (algorithms.md section 1)."""
+"""Slot j covers (t0 + (j-1)r, t0 + jr]; update j runs at t0 + jr."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from tidetable.config import location, path_pattern
 from tidetable.config.lifetime import lifetime_sql
 from tidetable.config.mistakes import Misfits, shown
+from tidetable.config.names import DOCUMENTED, documented
 from tidetable.config.quantities import (
     Duration,
     PositiveDuration,
@@ -141,12 +142,25 @@ def _table_place(path: str, info: ValidationInfo) -> str:
     return path if base is None else location.table_place(path, base)
 
 
-def _expires_or_lives(schema: dict[str, Any]) -> None:
-    schema["oneOf"] = [{"required": ["expires_at"]}, {"required": ["lifetime"]}]
+def _names_and_choices(schema: dict[str, Any]) -> None:
+    """For editors: the documented names, the older ones as deprecated, and what excludes what."""
+    fields = schema["properties"]
+    named: dict[str, Any] = {}
+    for name, described in fields.items():
+        named[documented(name)] = described
+    for name, new in DOCUMENTED.items():
+        about = f"The older name of {new}."
+        named[name] = {**fields[name], "description": about, "deprecated": True}
+    schema["properties"] = named
+    schema["required"].remove("inserted_at")
+    schema["allOf"] = [
+        {"oneOf": [{"required": [name]} for name in choices]}
+        for choices in (("valid_from", "inserted_at"), ("valid_until", "expires_at", "lifetime"))
+    ]
 
 
 INDEX = ConfigDict(
-    extra="forbid", use_attribute_docstrings=True, json_schema_extra=_expires_or_lives
+    extra="forbid", use_attribute_docstrings=True, json_schema_extra=_names_and_choices
 )
 
 
@@ -175,7 +189,7 @@ class Index:
     """The column with the time at which a row dies; either this or lifetime."""
 
     lifetime: Annotated[Text | None, Field(validate_default=True)] = None
-    """How long a row lives: an SQL expression of intervals and columns; or write expires_at."""
+    """How long a row lives: an SQL expression of intervals and columns; or write valid_until."""
 
     update_every: PositiveDuration
     """The time from one update to the next, such as 30m"""
@@ -276,7 +290,7 @@ class Index:
         inserted_at = info.data.get("inserted_at")
         if column and inserted_at and column.lower() == inserted_at.lower():
             raise ValueError(
-                f"'{column}' is inserted_at as well, so no row would live; write another column"
+                f"'{column}' is valid_from as well, so no row would live; write another column"
             )
         return column
 
@@ -287,9 +301,9 @@ class Index:
             return lifetime  # It was written, and is a mistake already.
         expires_at = info.data["expires_at"]
         if expires_at is None and lifetime is None:
-            raise ValueError("neither expires_at nor lifetime is written; write one of the two")
+            raise ValueError("neither valid_until nor lifetime is written; write one of the two")
         if expires_at is not None and lifetime is not None:
-            raise ValueError("both expires_at and lifetime are written; keep one of the two")
+            raise ValueError("both valid_until and lifetime are written; keep one of the two")
         if lifetime is not None:
             lifetime_sql(lifetime)
         return lifetime

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from tidetable.config import located, wording
 from tidetable.config.index import Index
 from tidetable.config.mistakes import ConfigError, Mistake, suggestion
+from tidetable.config.names import with_names_of_code
 
 INDEXES = Path("include/indexes")
 SUFFIXES = (".yaml", ".yml")
@@ -44,7 +45,7 @@ def load_index(path: Path, project_root: Path) -> Index:
     inside = path.resolve().is_relative_to(root)
     file = str(path.resolve().relative_to(root)) if inside else str(path)
     try:
-        document = located.read(_text(path, project_root))
+        document = with_names_of_code(located.read(_text(path, project_root)))
     except located.Unreadable as error:
         raise ConfigError(file, [error.mistake]) from error
     mistakes = list(document.mistakes)

@@ -51,6 +51,8 @@ class Located:
     lines: Mapping[FieldPath, int]
     written: Mapping[FieldPath, str]
     mistakes: tuple[Mistake, ...]
+    old_names: frozenset[str] = frozenset()
+    """Fields that the file calls by a name of older files (see names.py)."""
 
     def line(self, path: FieldPath) -> int:
         """The line of a field, or of the nearest mapping around it that is there."""

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from tidetable.config.index import Index, Quality
 from tidetable.config.located import FieldPath, Located, dotted
 from tidetable.config.mistakes import Misfits, Mistake, shown, suggestion
+from tidetable.config.names import documented, shown_path
 from tidetable.config.scheme import (
     AutoConfig,
     NoRebuildConfig,
@@ -48,7 +49,8 @@ _TYPES = {
 def mistakes(error: ValidationError, document: Located) -> Iterator[Mistake]:
     for detail in error.errors(include_url=False):
         for path, message in _told(detail):
-            yield Mistake(document.line(path), dotted(path), message)
+            shown_as = dotted(shown_path(path, document.old_names))
+            yield Mistake(document.line(path), shown_as, message)
 
 
 def _told(detail: ErrorDetails) -> Iterator[tuple[FieldPath, str]]:
@@ -105,7 +107,7 @@ def _without_tag(loc: FieldPath) -> FieldPath:
 
 def _fields(section: FieldPath) -> list[str]:
     found = _SECTIONS.get(section)
-    return list(found.__pydantic_fields__) if found else []
+    return [documented(name) for name in found.__pydantic_fields__] if found else []
 
 
 def _description(loc: FieldPath) -> str:

@@ -48,7 +48,7 @@ def chronological_variance(n: int, period: int) -> float:
     """Theorem 1 for n cells, chronological, averaged over the cycle of states.
 
     The papers' closed form lets all cells off the diagonal change and so holds for n = 4 only;
-    this is the sum that simulation confirms (algorithms.md section 3).
+    this is the sum that simulation confirms (docs/papers.md).
     """
     s, q = _side_and_width(n, period)
     mean = period * (period + 1) / (2 * n)

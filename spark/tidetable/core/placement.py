@@ -1,4 +1,4 @@
-"""Placement: which partition a slot belongs to (algorithms.md section 2, ICDE 3.1 to 3.2)."""
+"""Placement: which partition a slot belongs to (ICDE 3.1 to 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots: the update intervals into which a timeline is cut (algorithms.md section 1)."""
+"""Slots: the update intervals into which a timeline is cut."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Timeline:
 
 
 def period(longest: timedelta, every: timedelta) -> int:
-    """p: how many slots the longest lifetime spans, rounded up (algorithms.md section 1)."""
+    """p: how many slots the longest lifetime spans, rounded up."""
     if every <= timedelta(0) or longest <= timedelta(0):
         raise UserError(
             f"The longest lifetime is {longest} and the update interval {every}; "

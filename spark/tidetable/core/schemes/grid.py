@@ -1,4 +1,4 @@
-"""The doubly partitioned grid that Rebuild and NoRebuild share (ICDE 3, algorithms.md 2)."""
+"""The doubly partitioned grid that Rebuild and NoRebuild share (ICDE 3)."""
 
 from __future__ import annotations
 
