@@ -418,7 +418,7 @@ def options_of(program: str, about: str, arguments: Sequence[str] | None) -> Opt
 
 def main(make: Callable[[Options], Pipeline], options: Options) -> int:
     """Runs it; errors become sentences, as everywhere."""
-    from tidetable.cli import tell
+    from tidetable.cli.output import ConsoleOutput
 
     try:
         return run(make(options), options)
@@ -428,4 +428,4 @@ def main(make: Callable[[Options], Pipeline], options: Options) -> int:
         if os.environ.get("TIDETABLE_DEBUG") and not isinstance(error, TidetableError):
             raise
         sys.stdout.flush()
-        return tell(error, as_json=False)
+        return ConsoleOutput().error(error)

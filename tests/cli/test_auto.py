@@ -36,7 +36,7 @@ def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object) -> None:
         raise AssertionError("This must not start Spark.")
 
-    monkeypatch.setattr("tidetable.cli.start_spark", started)
+    monkeypatch.setattr("tidetable.cli.running.start_spark", started)
 
 
 def chosen(**predicted: float) -> dict[str, Any]:

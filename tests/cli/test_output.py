@@ -48,7 +48,7 @@ def update(
             yield replace(REPORT, slot=2)
             raise ends
 
-    monkeypatch.setattr("tidetable.cli.start_spark", lambda _: None)
+    monkeypatch.setattr("tidetable.cli.running.start_spark", lambda _: None)
     monkeypatch.setattr("tidetable.engine.updater.Updater", Updater)
     return tidetable("update", named or things.yaml, "--slots", 3, *options)
 

@@ -132,7 +132,7 @@ def test_the_type_of_an_error_decides_the_status(
     def fails(name: str) -> None:
         raise raised
 
-    monkeypatch.setattr("tidetable.cli.load", fails)
+    monkeypatch.setattr("tidetable.cli.daily.load", fails)
     found = tidetable("status", "x")
     assert (found.status, found.out) == (status, "")
     assert str(raised) in found.err
@@ -148,7 +148,7 @@ def test_a_stop_by_the_user_is_status_130(monkeypatch: pytest.MonkeyPatch) -> No
     def stopped(name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidetable.cli.load", stopped)
+    monkeypatch.setattr("tidetable.cli.daily.load", stopped)
     found = tidetable("status", "x")
     assert found.status == 130
     assert "What was committed stays" in found.err

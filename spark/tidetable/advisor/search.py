@@ -88,6 +88,13 @@ class Advice:
         """Why the first one wins, in a sentence or two."""
         return reason(self.best) if self.best else self.obstacle
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """An object for each setting that is shown; the best one says why."""
+        return [
+            choice.as_json() | {"why": self.why if self.best and place == 0 else None}
+            for place, choice in enumerate(self.best or self.nearest)
+        ]
+
 
 def advise(
     workload: Workload,

@@ -2,7 +2,8 @@
 
 Whatever can be wider than the terminal looks at its width when it is printed, and gives up what
 matters least: a table drops columns, rows of many columns are shown one below the other. Where
-there is no terminal nothing is wrapped or cut. Text that may come from data goes through `_line`.
+there is no terminal nothing is wrapped or cut. Text that may come from data goes through
+`one_line`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _room(options: ConsoleOptions, without_terminal: int) -> int:
     return without_terminal if options.max_width >= ENDLESS else options.max_width
 
 
-def _line(text: str, style: str = "") -> Text:
+def one_line(text: str, style: str = "") -> Text:
     """A line of its own, whatever is in it."""
     return Text(visible(text), style=style)
 
@@ -96,9 +97,9 @@ def _fitted_table(columns: Sequence[_Column]) -> RenderableType:
 def _table(columns: Sequence[_Column]) -> Table:
     table = _empty_table()
     for column in columns:
-        table.add_column(_line(column.name), justify=column.justify)
+        table.add_column(one_line(column.name), justify=column.justify)
     for row in zip(*(column.values for column in columns), strict=True):
-        table.add_row(*map(_line, row))
+        table.add_row(*map(one_line, row))
     return table
 
 
@@ -140,7 +141,7 @@ class UpdateLines:
             for name, width in self.widths.items()
         ]
         # Wider than the terminal only if numbers grow: rather a broken line than half a number.
-        self.console.print(_line("  ".join(cells).rstrip()), soft_wrap=True)
+        self.console.print(one_line("  ".join(cells).rstrip()), soft_wrap=True)
 
 
 def _update_columns(report: UpdateReport) -> list[_Column]:
@@ -256,9 +257,9 @@ class _Record:
 
 def outcome_summary(outcome: Outcome) -> RenderableType:
     """What a validation found: a line, and one for each finding."""
-    lines = [_line(f"{outcome.index}, slot {outcome.slot}: {outcome.tally}")]
-    lines += [_line(f"  failed: {one.sentence}", "red") for one in outcome.failed]
-    lines += [_line(f"  warning: {one.sentence}", "yellow") for one in outcome.warnings]
+    lines = [one_line(f"{outcome.index}, slot {outcome.slot}: {outcome.tally}")]
+    lines += [one_line(f"  failed: {one.sentence}", "red") for one in outcome.failed]
+    lines += [one_line(f"  warning: {one.sentence}", "yellow") for one in outcome.warnings]
     return Group(*lines)
 
 
@@ -281,7 +282,7 @@ def maintenance(done: Mapping[str, Any]) -> RenderableType:
         rows = done.get("quarantine_dropped_rows", 0) + done.get("quarantine_digested_rows", 0)
         if rows:
             lines.append(f"quarantine: {number_of(rows, 'old row')} dropped")
-    return Group(*map(_line, lines))
+    return Group(*map(one_line, lines))
 
 
 def purged(found: Purge, *, deleted: bool) -> RenderableType:
@@ -295,7 +296,7 @@ def purged(found: Purge, *, deleted: bool) -> RenderableType:
     lines += [f"Left alone: {path}, a Delta table of its own" for path in found.skipped]
     if found.files and not deleted:
         lines.append("Nothing was deleted; --yes deletes them.")
-    return Group(*map(_line, lines))
+    return Group(*map(one_line, lines))
 
 
 def _files(number: int) -> str:
@@ -505,7 +506,7 @@ def advice(found: Advice) -> RenderableType:
 def drift_summary(found: Drift) -> RenderableType:
     """A line for each way in which the table has parted from what was predicted."""
     lines = [*found.sentences, found.advice] if found.advice else list(found.sentences)
-    return Group(*(_line(f"drift: {line}", "yellow") for line in lines))
+    return Group(*(one_line(f"drift: {line}", "yellow") for line in lines))
 
 
 def _yaml(value: Any) -> str:

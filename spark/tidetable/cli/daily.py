@@ -1,0 +1,263 @@
+"""What people do every day: update an index, look at it, read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidetable.cli import running
+from tidetable.cli.options import (
+    AliveAt,
+    AsJson,
+    Engine,
+    EngineOption,
+    IndexName,
+    InsertedFrom,
+    InsertedTo,
+    KeyFrom,
+    KeyTo,
+    Slot,
+    load,
+    parse_when,
+)
+from tidetable.cli.output import Output, output
+from tidetable.cli.root import app
+from tidetable.core.errors import UserError
+
+if TYPE_CHECKING:
+    from tidetable.config import Index
+    from tidetable.table.read import View
+    from tidetable.table.restriction import Restriction
+    from tidetable.table.state import State
+
+
+# -- update --------------------------------------------------------------------------------------
+
+
+@app.command()
+def update(
+    index: IndexName,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Every slot that ends by this time.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option(metavar="N", help="The next N slots.", min=0)] = None,
+    fold: Annotated[bool, typer.Option("--fold", help="All of them in one commit.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Apply the next slots in order; makes the table when there is none.
+
+    Without --until and --slots: every slot whose end, plus the source's grace, is past (and not
+    after the YAML's `end`).
+    """
+    from tidetable.table.state import IndexTable
+
+    out = output(as_json)
+    described = load(index)
+    if until is not None and slots is not None:
+        raise UserError("Give --until or --slots, not both.")
+    state = IndexTable(described).state()
+    target = _target(out, described, state, parse_when(until, "--until"), slots)
+    if target < 0:
+        out.say(f"Nothing to do: {described.name} starts at {running.time_of(described, 0)}.")
+        return
+    if state is not None and state.slot >= target:
+        out.say(
+            f"Nothing to do: {described.name} stands at slot {state.slot} already, as of "
+            f"{running.time_of(described, state.slot)}."
+        )
+        return
+    spark = running.start_spark(out)
+    from tidetable.advisor.choose import choose_scheme
+    from tidetable.engine.updater import Updater
+
+    def tell_choice(progress: str) -> None:
+        # Of what an update says about itself only what takes long the first time.
+        if progress.startswith(("calibrating", "choosing", "chosen")):
+            out.say(progress)
+
+    at = -1 if state is None else state.slot
+    commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
+    updater = (
+        Updater(spark, described, tell_choice, choose_scheme)
+        if described.is_auto
+        else Updater(spark, described)
+    )
+    running.run(out, described, updater.catch_up(target, fold=fold), commits)
+
+
+def _target(
+    out: Output, index: Index, state: State | None, until: datetime | None, slots: int | None
+) -> int:
+    """The slot to go to; below 0 if the index has not started yet and no time was given."""
+    if slots is not None:
+        target = (0 if state is None else state.slot) + slots
+    elif until is not None:
+        target = index.timeline.ended_by(until)
+        if target < 0:
+            raise UserError(
+                f"--until: that time lies before {index.name} starts, {running.time_of(index, 0)}. "
+                "Give that time or a later one."
+            )
+    else:
+        # The only place that asks the clock, and only if the user gave no time.
+        target = index.timeline.ended_by(datetime.now(UTC) - index.source.grace)
+    last = None if index.end is None else index.timeline.ended_by(index.end)
+    if last is None or target <= last:
+        return target
+    if slots is not None or until is not None:
+        ends = running.time_of(index, last)
+        out.say(f"{index.name} ends with slot {last}, {ends}: no further than that.")
+    return last
+
+
+# -- status and plan -----------------------------------------------------------------------------
+
+
+@app.command()
+def status(index: IndexName, as_json: AsJson = False) -> None:
+    """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM."""
+    from tidetable.advisor.drift import drift
+    from tidetable.output import answers
+    from tidetable.table.state import IndexTable
+    from tidetable.table.status import status as read_status
+
+    described = load(index)
+    found = read_status(described)
+    parted = drift(found.index, IndexTable(described).required_state())
+    data = found.as_json() | {"drift": None if parted is None else parted.as_json()}
+    output(as_json).answer(data, lambda: answers.standing(found, parted))
+
+
+@app.command()
+def plan(
+    index: IndexName,
+    slot: Annotated[
+        int | None, typer.Option("--slot", help="A later update than the next.", min=0)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the next update would do to which cells, and why. Changes nothing, starts no JVM."""
+    from tidetable.output import answers
+    from tidetable.table.status import outlook
+
+    coming = outlook(load(index), slot)
+    output(as_json).answer(coming.as_json(), lambda: answers.planned(coming))
+
+
+# -- probe and scan ------------------------------------------------------------------------------
+
+
+@app.command()
+def probe(
+    index: IndexName,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys.")] = None,
+    key_from: KeyFrom = None,
+    key_to: KeyTo = None,
+    inserted_from: InsertedFrom = None,
+    inserted_to: InsertedTo = None,
+    alive_at: AliveAt = None,
+    slot: Slot = None,
+    engine: EngineOption = Engine.DELTA_RS,
+    as_json: AsJson = False,
+) -> None:
+    """The live rows of a key, of several keys, or of a range of keys."""
+    from tidetable.output import answers
+    from tidetable.table.read import view
+    from tidetable.table.restriction import Restriction, keys_or_range
+
+    out = output(as_json)
+    wanted = Restriction(
+        keys=keys_or_range(keys or [], key_from, key_to),
+        key_from=key_from,
+        key_to=key_to,
+        inserted_from=parse_when(inserted_from, "--inserted-from"),
+        inserted_to=parse_when(inserted_to, "--inserted-to"),
+        alive_at=parse_when(alive_at, "--alive-at"),
+    )
+    seen = view(load(index), slot)
+    out.rows(
+        _sorted_rows(out, seen, wanted, engine),
+        lambda rows: answers.all_rows(seen.columns, rows, seen.slot, seen.as_of),
+    )
+
+
+@app.command()
+def scan(
+    index: IndexName,
+    key_from: KeyFrom = None,
+    key_to: KeyTo = None,
+    inserted_from: InsertedFrom = None,
+    inserted_to: InsertedTo = None,
+    alive_at: AliveAt = None,
+    slot: Slot = None,
+    count: Annotated[bool, typer.Option("--count", help="Only how many rows.")] = False,
+    engine: EngineOption = Engine.DELTA_RS,
+    as_json: AsJson = False,
+) -> None:
+    """All live rows, or how many there are."""
+    from tidetable.config import format_time
+    from tidetable.output import answers
+    from tidetable.table.read import view
+    from tidetable.table.restriction import Restriction
+
+    out = output(as_json)
+    wanted = Restriction(
+        key_from=key_from,
+        key_to=key_to,
+        inserted_from=parse_when(inserted_from, "--inserted-from"),
+        inserted_to=parse_when(inserted_to, "--inserted-to"),
+        alive_at=parse_when(alive_at, "--alive-at"),
+    )
+    seen = view(load(index), slot)
+    if count:
+        total = _count(out, seen, wanted, engine)
+        out.answer(
+            {"count": total, "slot": seen.slot, "as_of": format_time(seen.as_of)},
+            lambda: answers.counted(total, seen.slot, seen.as_of),
+        )
+        return
+    out.rows(
+        _rows(out, seen, wanted, engine),
+        lambda rows: answers.first_rows(seen.columns, rows, seen.slot, seen.as_of),
+    )
+
+
+def _sorted_rows(
+    out: Output, seen: View, wanted: Restriction, engine: Engine
+) -> Iterator[dict[str, Any]]:
+    if engine is Engine.SPARK:
+        spark = running.start_spark(out)
+        from tidetable.engine import reading
+
+        yield from reading.spark_rows(reading.sorted_frame(spark, seen, wanted))
+    else:
+        from tidetable.table import read
+
+        yield from read.sorted_rows(seen, wanted)
+
+
+def _rows(out: Output, seen: View, wanted: Restriction, engine: Engine) -> Iterator[dict[str, Any]]:
+    if engine is Engine.SPARK:
+        spark = running.start_spark(out)
+        from tidetable.engine import reading
+
+        yield from reading.spark_rows(reading.frame(spark, seen, wanted))
+    else:
+        from tidetable.table import read
+
+        for batch in read.batches(seen, wanted):
+            yield from read.rows(batch)
+
+
+def _count(out: Output, seen: View, wanted: Restriction, engine: Engine) -> int:
+    if engine is Engine.DELTA_RS:
+        from tidetable.table import read
+
+        return read.count(seen, wanted)
+    spark = running.start_spark(out)
+    from tidetable.engine import reading
+
+    return reading.frame(spark, seen, wanted).count()
