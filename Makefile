@@ -25,7 +25,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster archive env test test-fast faults lint format lock bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast faults lint format lock release bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -71,8 +71,11 @@ format: .ready ## let ruff format the code and repair what it can
 	@$(PYTHON) -m ruff check --fix-only --exit-zero .
 	@$(PYTHON) -m ruff format .
 
-lock: ## make requirements.txt from requirements.in; ARGS=--upgrade for newer versions
-	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' requirements.in -o requirements.txt $(ARGS)
+lock: ## make requirements.txt from pyproject.toml and requirements.in; ARGS=--upgrade for newer versions
+	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' --all-extras pyproject.toml requirements.in -o requirements.txt $(ARGS)
+
+release: .ready ## build the wheel and the sdist into dist/, check them, tag the version; uploads nothing
+	@bash scripts/release
 
 bench: .ready ## ours against what people use instead, to bench/results; SIZE=small, medium or large, see docs/benchmark.md
 	@$(WITH_JAVA) $(PYTHON) -m bench --size "$(SIZE)" --systems "$(SYSTEMS)" --workloads "$(WORKLOADS)" --updates "$(UPDATES)" --fresh "$(FRESH)" --keep "$(KEEP)"
@@ -97,5 +100,5 @@ clean: ## remove what runs have made: tables, reports, the sample, what Airflow 
 	rm -rf .tidetable .airflow .airflow-cluster include/data
 
 distclean: clean ## also remove what set-up and tools have made
-	rm -rf .venv .cache .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .venv .cache .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

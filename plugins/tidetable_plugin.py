@@ -1,9 +1,14 @@
 """The page in Airflow's UI, for an Airflow that has Tidetable beside it and not installed.
 
-An installed Tidetable names its plugin itself (entry point `airflow.plugins`). Airflow takes a
-plugin once, whichever of the two it meets first.
+An installed Tidetable names its plugin itself (entry point `airflow.plugins`); Airflow would call
+a second one of the same name an error, so then there is none here.
 """
 
-from tidetable.page.plugin import TidetablePlugin
+from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["TidetablePlugin"]
+try:
+    version("tidetable")
+except PackageNotFoundError:
+    from tidetable.page.plugin import TidetablePlugin
+
+    __all__ = ["TidetablePlugin"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tidetable import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -16,6 +20,12 @@ def names(requirements: str) -> set[str]:
     """The packages that a requirements file names, spelled as package indexes compare them."""
     found = re.findall(r"^([A-Za-z0-9][\w.-]*)", requirements, flags=re.MULTILINE)
     return {re.sub(r"[-_.]+", "-", name).lower() for name in found}
+
+
+def project() -> dict[str, Any]:
+    """What pyproject.toml says about the package."""
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
 
 
 def files_for_version_control() -> list[Path]:
@@ -67,6 +77,21 @@ def test_lock_pins_everything_that_is_asked_for() -> None:
     pins = [line for line in lock.splitlines() if line and not line.lstrip().startswith("#")]
     assert [pin for pin in pins if not re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+", pin)] == []
     assert names((ROOT / "requirements.in").read_text()) <= names(lock)
+    extras = project()["optional-dependencies"].values()
+    package = [*project()["dependencies"], *(one for extra in extras for one in extra)]
+    assert names("\n".join(package)) - {"tidetable"} <= names(lock)
+
+
+def test_all_is_every_extra() -> None:
+    extras = project()["optional-dependencies"]
+    (whole,) = extras["all"]
+    assert whole == f"tidetable[{','.join(name for name in extras if name != 'all')}]"
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    titles = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert titles[0] == "Unreleased"
+    assert __version__ in titles
 
 
 def test_fixed_versions_are_the_locked_ones() -> None:

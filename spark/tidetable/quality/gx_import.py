@@ -18,6 +18,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from tidetable.core.extras import require
+
 _ABSENT = frozenset({"pyspark", "sqlalchemy", "google", "grpc"})
 """Great Expectations knows how to do without them."""
 
@@ -29,6 +31,7 @@ _LOCK = threading.Lock()
 
 def great_expectations() -> Any:
     """The module, imported without what a validation of figures does not need."""
+    require("great_expectations", "A quality report")
     # Read when it is imported: nothing is to be sent to anybody.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     with _LOCK:
