@@ -50,13 +50,13 @@ def load() -> None:
     began = time.monotonic()
     # It tells at length what it does not document.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    try:
+        great_expectations()  # before the modules: one of them would import all of it
+    except Exception:
+        log.exception("Great Expectations cannot be loaded beforehand")
     for name in MODULES:
         try:
             importlib.import_module(name)
         except Exception:
             log.exception("%s cannot be loaded beforehand", name)
-    try:
-        great_expectations()
-    except Exception:
-        log.exception("Great Expectations cannot be loaded beforehand")
     log.info("Loaded what tasks need in %.1f s", time.monotonic() - began)
