@@ -1,4 +1,4 @@
-"""A DAG for airflow's Trigger button beside each index: update, rebuild, replay, probe, purge."""
+"""A DAG with a form beside each index: update, rebuild, replay, probe, maintain."""
 
 from tidetable.pipeline import by_hand_dags
 

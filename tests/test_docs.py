@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 WITH_EXAMPLES = (ROOT / "README.md", DOCS / "commands.md", DOCS / "schemes.md")
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {
+    name: command
+    for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
+    if not command.hidden  # by a name of before
+}
 
 
 # -- what is in the pages ------------------------------------------------------------------------

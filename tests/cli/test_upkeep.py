@@ -83,24 +83,42 @@ def test_maintain_does_nothing_before_it_is_due(workspace: Workspace, index: Ind
 def test_maintain_says_what_is_due(workspace: Workspace, index: Index) -> None:
     before = data_files(workspace)
     Updates(index).set_mark("maintained", -11)
-    found = tidetable("maintain", workspace.yaml, "--dry-run")
-    assert found.out.splitlines()[0] == (
-        "things, slot 1: 12 updates since the last maintenance; it is due after 12"
-    )
-    assert "2 files can be deleted" in found.out
+    for options in ([], ["--purge"], ["--force", "--purge"]):
+        found = tidetable("maintain", workspace.yaml, *options, "--dry-run")
+        assert found.out.splitlines()[0] == (
+            "things, slot 1: 12 updates since the last maintenance; it is due after 12"
+        )
+        assert "2 files can be deleted" in found.out
+        assert "table/_g=0/" in found.out
     (found_json,) = tidetable("maintain", workspace.yaml, "--dry-run", "--json").objects
     assert (found_json["done"], found_json["deletable_files"]) == (False, 2)
+    assert len(found_json["paths"]) == 2
     assert data_files(workspace) == before
 
 
+def test_maintain_deletes_no_file_unless_told(workspace: Workspace, index: Index) -> None:
+    before = data_files(workspace)
+    Updates(index).set_mark("maintained", -11)
+    found = tidetable("maintain", workspace.yaml)
+    assert "checkpoints: " in found.out
+    assert "2 files can be deleted" in found.out
+    assert "--purge deletes them" in found.out
+    assert before <= data_files(workspace)
+    # What is left to do stays due.
+    (gone,) = tidetable("maintain", workspace.yaml, "--purge", "--json").objects
+    assert (len(gone["due"]), gone["deleted_files"]) == (1, 2)
+    assert len(before - data_files(workspace)) == 2
+    assert tidetable("maintain", workspace.yaml, "--purge").out.endswith("nothing is due\n")
+
+
 def test_maintain_forced(workspace: Workspace, index: Index) -> None:
-    found = tidetable("maintain", workspace.yaml, "--force")
+    found = tidetable("maintain", workspace.yaml, "--force", "--purge")
     assert "2 files deleted" in found.out
     assert "checkpoints: table, table_updates" in found.out
     assert workspace.ids() == [3]
     # What was deleted had been announced in the table's log; nothing is left to announce.
     for checkpoints in (["table", "table_updates"], ["table_updates"]):
-        (again,) = tidetable("maintain", workspace.yaml, "--force", "--json").objects
+        (again,) = tidetable("maintain", workspace.yaml, "--force", "--purge", "--json").objects
         assert (again["done"], again["deleted_files"], again["checkpoints"]) == (
             True, 0, checkpoints
         )  # fmt: skip

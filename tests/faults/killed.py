@@ -168,7 +168,7 @@ class Killing:
                 assert slot is not None
                 return [*call, "--from", str(max(1, slot - self.draw.randint(0, 2)))]
             case "maintain":
-                return [*call, "--force"]
+                return [*call, "--force", "--purge"]
             case "purge":
                 return [*call, "--yes"]
         return call

@@ -84,7 +84,7 @@ def test_the_form(project: Project, bag: Parse) -> None:
     dag = bag().dags[BY_HAND]
     assert set(dag.params) == FORM
     actions = dag.params.get_param("action").schema["enum"]
-    assert actions == ["update", "rebuild", "replay", "probe", "purge"]
+    assert actions == ["update", "rebuild", "replay", "probe", "maintain"]
     assert dag.get_task("choose").downstream_task_ids == set(actions)
     assert dag.get_task("validate").upstream_task_ids == {"update", "rebuild", "replay"}
     # Whatever the installation's default: in a paused DAG a person's run would never start.

@@ -125,8 +125,11 @@ def test_the_life_of_an_index_through_spark_connect(
     assert set(found) == {"live_rows", "slot", "as_of", "cut"}
     assert found["live_rows"] == len(alive)
 
-    assert by_hand(runs, "purge") == {"purge"}
-    assert runs.result("purge")["deleted"] is False
+    assert by_hand(runs, "maintain") == {"maintain"}
+    done = runs.result("maintain")
+    assert done["done"] is True
+    assert "deletable_files" in done
+    assert "deleted_files" not in done  # the box was not ticked
 
 
 def test_a_wrong_table_stops_the_next_update_until_it_is_mended(

@@ -205,25 +205,33 @@ def _compared(out: Output, index: Index) -> dict[str, Any]:
 def maintain(
     index: IndexName,
     force: Annotated[bool, typer.Option("--force", help="All of it now, due or not.")] = False,
+    purge: Annotated[
+        bool,
+        typer.Option("--purge", help="Delete what no kept version needs; else it is only shown."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what is due, and do nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Checkpoints, files that no version needs, old rows of the table of updates. Starts no JVM.
+    """Checkpoints, old rows beside the table, and files that no version needs. Starts no JVM.
 
-    Only if it is due, which the number of updates since the last time decides.
+    Only if it is due, which the number of updates since the last time decides. No file is deleted
+    without --purge.
     """
     from tidetable.output import show
     from tidetable.table.upkeep import maintain as do_maintain
     from tidetable.table.upkeep import outstanding
 
     described = load(index)
-    done = outstanding(described) if dry_run else do_maintain(described, force=force)
+    if dry_run:
+        done = outstanding(described)
+    else:
+        done = do_maintain(described, force=force, purging=purge)
     output(as_json).answer(done, lambda: show.maintenance(done))
 
 
-@app.command()
+@app.command(hidden=True)
 def purge(
     index: IndexName,
     yes: Annotated[
@@ -231,7 +239,7 @@ def purge(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the files that no kept version needs any longer; with --yes delete them. No JVM."""
+    """The files of `maintain --purge` alone, as it was called before; nothing without --yes."""
     from tidetable.output import show
     from tidetable.table.upkeep import purge as do_purge
     from tidetable.table.upkeep import purgeable

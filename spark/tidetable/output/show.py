@@ -265,16 +265,17 @@ def outcome_summary(outcome: Outcome) -> RenderableType:
 
 def maintenance(done: Mapping[str, Any]) -> RenderableType:
     """What a maintenance did, or what waits for one."""
+    lines = maintenance_lines(done, to_purge="--purge deletes them")
+    return Group(*map(one_line, lines))
+
+
+def maintenance_lines(done: Mapping[str, Any], to_purge: str) -> list[str]:
+    """The same in lines; `to_purge` says how files that may go are deleted."""
     name, slot = done["index"], done["slot"]
     lines = [f"{name}, slot {slot}: {reason}" for reason in done["due"]]
     if not lines:
         lines = [f"{name}, slot {slot}: nothing is due"]
-    if "deletable_files" in done:
-        size = human_bytes(done["deletable_bytes"])
-        lines.append(f"{_files(done['deletable_files'])} can be deleted, {size}")
     if done["done"]:
-        size = human_bytes(done["deleted_bytes"])
-        lines.append(f"{_files(done['deleted_files'])} deleted, {size}")
         made = ", ".join(done["checkpoints"])
         lines.append(f"checkpoints: {made or 'none was needed'}")
         rows, files = done.get("updates_dropped_rows", 0), done.get("updates_merged_files", 0)
@@ -282,7 +283,23 @@ def maintenance(done: Mapping[str, Any]) -> RenderableType:
         rows = done.get("quarantine_dropped_rows", 0) + done.get("quarantine_digested_rows", 0)
         if rows:
             lines.append(f"quarantine: {number_of(rows, 'old row')} dropped")
-    return Group(*map(one_line, lines))
+    if "deleted_files" in done:
+        size = human_bytes(done["deleted_bytes"])
+        lines.append(f"{_files(done['deleted_files'])} deleted, {size}")
+    if "deletable_files" in done:
+        lines += _deletable_lines(done, to_purge)
+    lines += [f"Left alone: {path}, a Delta table of its own" for path in done.get("skipped", ())]
+    return lines
+
+
+def _deletable_lines(done: Mapping[str, Any], to_purge: str) -> list[str]:
+    files, paths = done["deletable_files"], done["paths"]
+    told = f"{_files(files)} can be deleted, {human_bytes(done['deletable_bytes'])}"
+    lines = [f"{told}; {to_purge}" if files else told]
+    lines += [f"  {path}" for path in paths]
+    if files > len(paths):
+        lines.append(f"  and {files - len(paths):,} more")
+    return [*lines, done["retention"]]
 
 
 def purged(found: Purge, *, deleted: bool) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The DAG by which people do something to an index: update, rebuild, replay, probe, purge.
+"""The DAG by which people do something to an index: update, rebuild, replay, probe, maintain.
 
 One for each index, and not one for each action with the index in a form: Airflow's rights are per
 DAG, so whoever may trigger a DAG that takes any index reaches every index.
@@ -15,12 +15,12 @@ from airflow.sdk import DAG, Param
 from tidetable.pipeline.catalog import Entry
 from tidetable.pipeline.dag import TRY_AGAIN, by_hand_dag_id, dag_id
 from tidetable.pipeline.spark_job import SparkJob
-from tidetable.pipeline.tasks import Probe, Purge, Validate
+from tidetable.pipeline.tasks import Maintain, Probe, Validate
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-ACTIONS = ("update", "rebuild", "replay", "probe", "purge")
+ACTIONS = ("update", "rebuild", "replay", "probe", "maintain")
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 _DOC = """\
 ### {name}, by hand
@@ -35,7 +35,7 @@ trigger this DAG may do all of these to `{name}`, and nothing to any other index
 | rebuild | | Every cell written again, sorted and in as few files as possible, in one commit; the rows stay the same. |
 | replay | from slot, from source, dry run | Restores the state before the slot and applies the slots since then again, from the source. Mends a table that something else has changed. |
 | probe | key, alive at, rows in log | How many live rows a key has. The rows themselves are on the page of the index (button *Index page*): a log would keep them after they have expired. |
-| purge | delete | Shows which files no kept version has; deletes them only if the box is ticked. |
+| maintain | delete, dry run | Checkpoints and clean-up now, due or not. Shows which files no kept version has; deletes them only if the box is ticked. |
 """  # noqa: E501 - a table has no shorter lines
 
 
@@ -51,7 +51,7 @@ def by_hand_dag(entry: Entry) -> DAG:
     name = entry.index.name
     with DAG(
         by_hand_dag_id(name),
-        description=f"{name}: update, rebuild, replay, probe or purge it now",
+        description=f"{name}: update, rebuild, replay, probe or maintain it now",
         schedule=None,
         # Nothing starts it but a person, whose run would wait for ever in a paused DAG. Also, the
         # form would unpause and trigger it by two requests at once, and on SQLite one of those can
@@ -72,7 +72,7 @@ def by_hand_dag(entry: Entry) -> DAG:
             trigger_rule="none_failed_min_one_success",
         )  # fmt: skip
         choose >> [_update(name), _rebuild(name), _replay(name)] >> validate
-        choose >> [_probe(name), _purge(name)]
+        choose >> [_probe(name), _maintain(name)]
     return dag
 
 
@@ -87,14 +87,16 @@ def _params() -> dict[str, Param]:
                            description="The first slot to apply again, as the page names it."),
         "from_source": _box("replay: from source", "Load that state from the source instead of "
                             "putting an old version back: for a log that is damaged."),
-        "dry_run": _box("replay: dry run", "Only say what would be done, in the log of the task."),
+        "dry_run": _box("replay, maintain: dry run", "Only say what would be done, in the log of "
+                        "the task."),
         "key": Param("", type="string", title="probe: key",
                      description="What to look up. Airflow keeps it with the run."),
         "alive_at": _time("probe: alive at", "Only rows still alive at this time. Empty: as of the "
                           "last update."),
         "rows_in_log": _box("probe: rows in log", "The rows go into the log of the task, and stay "
                             "there after they have expired."),
-        "delete": _box("purge: delete", "Not ticked: only show what would be deleted."),
+        "delete": _box("maintain: delete", "Delete the files that no kept version needs. Not "
+                       "ticked: only show them."),
     }  # fmt: skip
 
 
@@ -137,5 +139,11 @@ def _probe(name: str) -> Probe:
     )
 
 
-def _purge(name: str) -> Purge:
-    return Purge(task_id="purge", index_name=name, delete="{{ params.delete }}")
+def _maintain(name: str) -> Maintain:
+    return Maintain(
+        task_id="maintain",
+        index_name=name,
+        force=True,
+        delete="{{ params.delete }}",
+        dry_run="{{ params.dry_run }}",
+    )

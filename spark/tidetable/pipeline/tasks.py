@@ -169,23 +169,43 @@ class Validate(IndexTask):
 
 
 class Maintain(IndexTask):
-    """Checkpoint, VACUUM, clean-up, when due; else it succeeds and says so.
+    """Checkpoints, files that no version needs, old rows: when due; else it succeeds and says so.
 
     Not a skip: in Airflow's grid that is how a run looks in which something was left out.
     """
 
+    template_fields = ("index_name", "delete", "dry_run")
+
+    def __init__(
+        self,
+        *,
+        force: bool = False,
+        delete: str | bool = True,
+        dry_run: str | bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.force = force
+        """Whether a person asks for all of it, due or not."""
+
+        self.delete = delete
+        self.dry_run = dry_run
+
     @no_pointless_retry
     def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.table.upkeep import maintain
+        from tidetable.output.show import maintenance_lines
+        from tidetable.table.upkeep import maintain, outstanding
 
-        done = maintain(self.index())
-        if not done["due"]:
-            self.log.info("Not due at slot %s: nothing was done.", done["slot"])
-            return done
-        for reason in done["due"]:
-            self.log.info("due: %s", reason)
-        self.log.info("done: %s", done)
-        return done
+        index = self.index()
+        if _ticked(self.dry_run):
+            done = outstanding(index)
+        else:
+            done = maintain(index, force=self.force, purging=_ticked(self.delete))
+        for line in maintenance_lines(done, to_purge="tick `delete` to delete them"):
+            self.log.info("%s", visible(line))
+        if not done["done"]:
+            self.log.info("Nothing was done.")
+        return {name: value for name, value in done.items() if name != "paths"}
 
 
 class Probe(IndexTask):
@@ -239,36 +259,6 @@ class Probe(IndexTask):
             self.log.info("row %s", number)
             for name, value in zip(names, values, strict=True):
                 self.log.info("  %s", visible(f"{name.ljust(width)} = {value}"))
-
-
-class Purge(IndexTask):
-    """What VACUUM would delete; deleted only if `delete` says so."""
-
-    template_fields = ("index_name", "delete")
-
-    def __init__(self, *, delete: str | bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.delete = delete
-
-    @no_pointless_retry
-    def execute(self, context: Context) -> dict[str, Any]:
-        from tidetable.output.show import human_bytes
-        from tidetable.table.upkeep import purge, purgeable
-
-        index = self.index()
-        found = purgeable(index)
-        self.log.info(
-            "%s files, %s, are in no version that is kept (%s).",
-            found.files, human_bytes(found.bytes), found.retention,
-        )  # fmt: skip
-        for path in found.paths:
-            self.log.info("  %s", path)
-        if not _ticked(self.delete):
-            self.log.info("Nothing was deleted: tick `delete` to delete them.")
-            return {"files": found.files, "bytes": found.bytes, "deleted": False}
-        gone = purge(index)
-        self.log.info("%s files deleted, %s.", gone.files, human_bytes(gone.bytes))
-        return {"files": gone.files, "bytes": gone.bytes, "deleted": True}
 
 
 # -- what they share -----------------------------------------------------------------------------

@@ -99,8 +99,13 @@ def due(index: Index, slot: int) -> list[str]:
     return reasons
 
 
-def maintain(index: Index, *, force: bool = False, now: datetime | None = None) -> dict[str, Any]:
-    """Does what is due (with `force` all of it) and says what was done."""
+def maintain(
+    index: Index, *, force: bool = False, purging: bool = True, now: datetime | None = None
+) -> dict[str, Any]:
+    """Does what is due (with `force` all of it) and says what was done.
+
+    Without `purging` it deletes no file of a table, says what could go, and stays due.
+    """
     state = IndexTable(index).required_state()
     reasons = due(index, state.slot)
     done: dict[str, Any] = {"index": index.name, "slot": state.slot, "due": reasons}
@@ -114,6 +119,8 @@ def maintain(index: Index, *, force: bool = False, now: datetime | None = None) 
         forgotten = forget(index, state.slot)
         done |= {f"quarantine_{name}": number for name, number in forgotten.items()}
     done["checkpoints"] = [_name(log) for log in _logs(index) if _checkpointed(log, force)]
+    if not purging:
+        return done | _deletable(purgeable(index, now)) | {"done": True}
     gone = purge(index, now)
     done |= {"deleted_files": gone.files, "deleted_bytes": gone.bytes, "retention": gone.retention}
     if gone.skipped:
@@ -126,15 +133,18 @@ def maintain(index: Index, *, force: bool = False, now: datetime | None = None) 
 def outstanding(index: Index) -> dict[str, Any]:
     """What a maintenance would be due for and could delete; nothing is done."""
     slot = IndexTable(index).required_state().slot
-    files = purgeable(index)
-    return {
-        "index": index.name,
-        "slot": slot,
-        "due": due(index, slot),
-        "deletable_files": files.files,
-        "deletable_bytes": files.bytes,
-        "done": False,
+    done = {"index": index.name, "slot": slot, "due": due(index, slot)}
+    return done | _deletable(purgeable(index)) | {"done": False}
+
+
+def _deletable(found: Purge) -> dict[str, Any]:
+    told = {
+        "deletable_files": found.files,
+        "deletable_bytes": found.bytes,
+        "paths": found.paths,
+        "retention": found.retention,
     }
+    return told | ({"skipped": found.skipped} if found.skipped else {})
 
 
 def purgeable(index: Index, now: datetime | None = None) -> Purge:
