@@ -25,7 +25,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster archive env test test-fast faults lint format lock release bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast coverage faults lint format lock release bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -50,12 +50,20 @@ env: ## write .env for docker-compose.yaml, with fresh secrets
 
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
-	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' $(ARGS)
+	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' --durations=10 $(ARGS)
 	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive  # the tests start many JVMs
-	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark $(ARGS)  # two JVMs: most of them wait most of the time
+	@$(WITH_JAVA) $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m spark --durations=25 $(ARGS)  # two JVMs: most of them wait most of the time
 
 test-fast: .ready ## only the tests that start no JVM and take no time
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark and not slow' $(ARGS)
+
+coverage: .ready ## the tests once more, counting which lines they run: core and config 95 %, table and engine 90 %
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	@$(WITHOUT_JAVA) $(PYTHON) -m coverage run -m pytest -n auto --dist loadfile -m 'not spark' -q $(ARGS)
+	@$(WITH_JAVA) $(PYTHON) -m coverage run -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'spark and not e2e and not cluster' -q $(ARGS)
+	@$(PYTHON) -m coverage combine -q
+	@for floor in core config; do $(PYTHON) -m coverage report --include="*/tidetable/$$floor/*" --skip-covered --show-missing --fail-under=95 || exit 1; done
+	@for floor in table engine; do $(PYTHON) -m coverage report --include="*/tidetable/$$floor/*" --skip-covered --show-missing --fail-under=90 || exit 1; done
 
 faults: .ready ## stories, kills, pairs of operations, hostile sources with fresh seeds; MINUTES=60, SEED=N
 	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive  # it starts many JVMs
