@@ -31,8 +31,9 @@ from bench.workload import SLOT, Workload
 from tidetable.advisor import Advice, Calibration, Wishes, advise
 from tidetable.advisor import Workload as Asked
 from tidetable.advisor.model import Prediction, Simulated, predict
-from tidetable.advisor.search import scheme_as_written
-from tidetable.config import RebuildConfig, SchemeConfig, SweepConfig
+from tidetable.config import SchemeConfig
+from tidetable.config.scheme import as_written
+from tidetable.core.schemes import RebuildConfig, SweepConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,13 +133,13 @@ def line(workload: str, advice: Advice, measured: Mapping[str, Measured]) -> Lin
 
 def name_of(setting: SchemeConfig) -> str:
     """A name for files: sweep-groups-8."""
-    written = scheme_as_written(setting)
+    written = as_written(setting)
     rest = [f"{name}-{value}".lower() for name, value in written.items() if name != "name"]
     return "-".join([written["name"], *rest])
 
 
 def entry_of(setting: SchemeConfig, period: int) -> Entry:
-    scheme = scheme_as_written(setting)
+    scheme = as_written(setting)
 
     def make(spark: SparkSession, rows: Rows, folder: Path) -> System:
         from bench.systems.ours import Tidetable

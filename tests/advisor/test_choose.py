@@ -18,8 +18,9 @@ from tidetable.advisor.calibrate import Progress, calibrated, calibration_path, 
 from tidetable.advisor.choose import Chosen
 from tidetable.advisor.drift import drift
 from tidetable.advisor.histogram import read_workload
-from tidetable.config import Index, SweepConfig
+from tidetable.config import Index
 from tidetable.core.errors import UserError
+from tidetable.core.schemes import SweepConfig
 from tidetable.engine import updater as update
 from tidetable.engine.commit import write_commit
 from tidetable.engine.rebuild import rebuild

@@ -20,13 +20,9 @@ from tidetable.advisor import (
 )
 from tidetable.advisor.candidates import RUNS_FREE, RUNS_MAX, runs_allowed
 from tidetable.advisor.workload import SLOTS_MAX
-from tidetable.config import (
-    NoRebuildConfig,
-    RebuildConfig,
-    SchemeConfig,
-    SweepConfig,
-)
+from tidetable.config import SchemeConfig
 from tidetable.core.errors import UserError
+from tidetable.core.schemes import NoRebuildConfig, RebuildConfig, SweepConfig
 
 MB = 1024**2
 FREE = Calibration(

@@ -11,7 +11,7 @@ from bench.measured import Measured, UpdateFigures
 from bench.sizes import SIZES
 from tests.advisor.test_search import USUAL
 from tidetable.advisor import Wishes, advise
-from tidetable.config import SweepConfig
+from tidetable.core.schemes import SweepConfig
 
 MEDIUM = SIZES["medium"]
 

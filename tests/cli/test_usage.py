@@ -67,23 +67,26 @@ def test_wrong_usage_is_status_2(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("scheme", "expected"),
     [
-        ("rebuild --period 36 --insertion 4 --expiration 4", (8.00, 8.00, 16.0, 16, 0.00)),
-        ("no_rebuild --period 36 --insertion 4 --expiration 4", (1.00, 1.00, 138.0, 138, 0.46)),
-        ("sweep --period 36 --groups 8", (2.78, 2.78, 15.0, 15, 0.13)),
-        ("sweep --period 36 --groups 8 --no-deletion-vectors", (2.78, 2.78, 36.0, 36, 0.00)),
-        ("sweep --period 36 --groups 4 --every 4", (2.00, 5.00, 17.1, 19, 0.37)),
+        ("{name: rebuild, insertion: 4, expiration: 4}", (8.00, 8.00, 16.0, 16, 0.00)),
+        ("{name: no_rebuild, insertion: 4, expiration: 4}", (1.00, 1.00, 138.0, 138, 0.46)),
+        ("{name: sweep, groups: 8, deletion_vectors: true}", (2.78, 2.78, 15.0, 15, 0.13)),
+        ("{name: sweep, groups: 8}", (2.78, 2.78, 36.0, 36, 0.00)),
         (
-            "rebuild --period 36 --insertion 12 --expiration 1 --placement chronological",
+            "{name: sweep, groups: 4, every: 4, deletion_vectors: true}",
+            (2.00, 5.00, 17.1, 19, 0.37),
+        ),
+        (
+            "{name: rebuild, insertion: 12, expiration: 1, placement: chronological}",
             (18.50, 18.50, 12.0, 12, 0.00),
         ),
     ],
 )
 def test_simulate_gives_the_published_figures(
-    options: str, expected: tuple[float, float, float, int, float]
+    scheme: str, expected: tuple[float, float, float, int, float]
 ) -> None:
-    (found,) = tidetable("simulate", "--json", "--scheme", *options.split()).objects
+    (found,) = tidetable("simulate", "--json", "--scheme", scheme, "--period", 36).objects
     figures = (
         round(found["written_avg"], 2),
         round(found["written_max"], 2),
@@ -94,28 +97,48 @@ def test_simulate_gives_the_published_figures(
     assert figures == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "label"),
+    [
+        ("sweep --groups 8", "Sweep(8,1)"),
+        ("sweep --groups 8 --no-deletion-vectors", "Sweep(8,1) without deletion vectors"),
+        ("sweep --groups 4 --every 4 --merge-log 8", "Sweep(4,4), log merged every 8"),
+        ("tiers --groups 4 --fan-in 3", "Tiers(4,3)"),
+        ("rebuild --insertion 12 --expiration 1 --placement chronological", "R-ins 12"),
+    ],
+)
+def test_simulate_takes_the_options_of_version_0_1(options: str, label: str) -> None:
+    found = tidetable("simulate", "--json", "--period", 36, "--scheme", *options.split())
+    assert [one["scheme"] for one in found.objects] == [label]
+
+
 def test_simulate_for_people() -> None:
-    found = tidetable("simulate", "--scheme", "sweep", "--period", "36", "--groups", "8")
+    found = tidetable("simulate", "--scheme", "{name: sweep, groups: 8}", "--period", "36")
     assert found.status == 0
-    assert "Sweep(8,1), p = 36" in found.out
+    assert "Sweep(8,1) without deletion vectors, p = 36" in found.out
     assert "2.78" in found.out
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("scheme", "told"),
     [
-        ("sweep --period 36", "--groups"),
-        ("rebuild --period 36 --insertion 4", "--expiration"),
-        ("sweep --period 36 --groups 4 --every 2 --no-deletion-vectors", "deletion"),
-        ("sweep --period 4 --groups 5", "4"),
-        ("rebuild --period 36 --insertion 0 --expiration 4", "0"),
+        ("sweep", "scheme.groups: is missing; write it: expiration groups"),
+        ("{name: rebuild, insertion: 4}", "scheme.expiration: is missing"),
+        ("{name: sweep, groups: 4, every: 2}", "scheme.every: 2 without deletion vectors would"),
+        ("{name: sweep, groups: 37}", "scheme.groups: 37 is more than the 36 updates"),
+        ("{name: rebuild, insertion: 0, expiration: 4}", "scheme.insertion: 0 is too small"),
+        ("{name: wheel}", "scheme.name: 'wheel' is not a scheme; allowed are rebuild, no_rebuild"),
+        ("{name: sweep, groups: 4, groups: 5}", "scheme.groups: written twice"),
+        ("{name: sweep", "a { or [ that is not closed"),
+        ("[sweep]", "scheme: a list is not a mapping; write a name and its settings"),
+        ("auto", "scheme.name: auto is the advisor's to choose"),
     ],
 )
-def test_simulate_refuses_what_does_not_go_together(options: str, told: str) -> None:
-    found = tidetable("simulate", "--scheme", *options.split())
+def test_simulate_names_mistakes_as_in_a_file(scheme: str, told: str) -> None:
+    found = tidetable("simulate", "--scheme", scheme, "--period", 36)
     assert found.status == 2
-    assert found.err.startswith("error: ")
-    assert told in found.err
+    assert found.sentence.startswith("error: --scheme: ")
+    assert told in found.sentence
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -187,7 +210,7 @@ def test_of_a_java_stack_only_the_message_is_told(error: Exception, expected: st
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     """`tidetable ... | head -0`"""
     code = "import sys; sys.argv[0] = 'tidetable'; from tidetable.cli import main; main()"
-    arguments = ["simulate", "--json", "--scheme", "sweep", "--period", "36", "--groups", "8"]
+    arguments = ["simulate", "--json", "--scheme", "{name: sweep, groups: 8}", "--period", "36"]
     with subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

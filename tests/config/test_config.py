@@ -21,9 +21,7 @@ from tidetable.config import (
     Late,
     OnFailure,
     Quality,
-    RebuildConfig,
     Source,
-    SweepConfig,
     find_index,
     format_duration,
     format_size,
@@ -39,7 +37,14 @@ from tidetable.config import (
 from tidetable.config.schema import schema_text
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Placement
-from tidetable.core.schemes import NoRebuild, Rebuild, Sweep, Tiers
+from tidetable.core.schemes import (
+    NoRebuild,
+    Rebuild,
+    RebuildConfig,
+    Sweep,
+    SweepConfig,
+    Tiers,
+)
 from tidetable.core.slot import Timeline
 
 GOOD = """\

@@ -36,6 +36,26 @@ SCHEMES: list[Scheme] = [
 each_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.label)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "label", "short"),
+    [
+        (Rebuild(8, 4, 4), "Rebuild 4x4 round-robin", "Rebuild 4x4"),
+        (NoRebuild(8, 4, 2, CHR), "NoRebuild 4x2 chronological", "NoRebuild 4x2 chron."),
+        (Sweep(8, 8), "Sweep(8,1) without deletion vectors", "Sweep(8,1)"),
+        (Sweep(9, 9, 2, deletion_vectors=True), "Sweep(9,2)", "Sweep(9,2)+log"),
+        (
+            Sweep(9, 9, 2, deletion_vectors=True, merge_log=4),
+            "Sweep(9,2), log merged every 4",
+            "Sweep(9,2)+log/4",
+        ),
+        (Rebuild.by_insertion(12, 12), "R-ins 12", "R-ins 12"),
+        (Tiers(12, 2, 3), "Tiers(2,3)", "Tiers(2,3)"),
+    ],
+)
+def test_a_scheme_has_a_label_and_a_shorter_one(scheme: Scheme, label: str, short: str) -> None:
+    assert (scheme.label, scheme.short_label) == (label, short)
+
+
 def actions(plan: Plan) -> dict[str, str]:
     return {str(cell): plan.touched[cell].action.value for cell in plan.cells()}
 

@@ -116,7 +116,8 @@ def test_a_value_longer_than_the_terminal_is_folded_not_cut() -> None:
 
 
 def status_of(workspace: Workspace, cells: dict[Cell, CellState]) -> Status:
-    index = workspace.index(name="flights_no_rebuild")
+    scheme = {"name": "no_rebuild", "insertion": 4, "expiration": 4}
+    index = workspace.index(name="flights_no_rebuild", scheme=scheme)
     label = "NoRebuild 4x4 round-robin"
     return Status(index, 24, at(24), label, Note("things", 24, 23, "run"), cells)
 
@@ -139,21 +140,6 @@ def test_a_status_in_words(workspace: Workspace) -> None:
     ]
     empty = drawn(show.status_summary(status_of(workspace, {Cell(0, 0): CellState()})))
     assert empty[-1] == "0 live rows in 0 files, 0 B; 1 cell"
-
-
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [
-        ("Rebuild 4x4 round-robin", "Rebuild 4x4"),
-        ("NoRebuild 4x2 chronological", "NoRebuild 4x2 chron."),
-        ("Sweep(8,1) without deletion vectors", "Sweep(8,1)"),
-        ("Sweep(9,2)", "Sweep(9,2)+log"),
-        ("Sweep(9,2), log merged every 4", "Sweep(9,2)+log/4"),
-        ("R-ins 12", "R-ins 12"),
-    ],
-)
-def test_short_labels(label: str, expected: str) -> None:
-    assert show.short_label(label) == expected
 
 
 # -- pictures --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from tidetable.quality.predict import (
     STEPS_MAX,
     chance,
     files_allowed,
-    files_in,
     predicted_imbalance,
     rows_to_judge,
     steady_sizes,
@@ -83,7 +82,7 @@ def test_a_layout_that_takes_too_long_is_not_predicted() -> None:
 @every_scheme
 def test_no_cell_is_left_with_more_files_than_predicted(scheme: Scheme) -> None:
     """Of the simulator's files only the sum is known; those of Sweep's groups come in turns."""
-    predicted = {cell: files_in(scheme, cell) or 0 for cell in scheme.cells()}
+    predicted = {cell: scheme.files_in(cell) for cell in scheme.cells()}
     most = simulate(scheme, uniform(scheme.period)).files_max
     assert most <= sum(predicted.values())
     if isinstance(scheme, Rebuild):
@@ -91,18 +90,18 @@ def test_no_cell_is_left_with_more_files_than_predicted(scheme: Scheme) -> None:
 
 
 def test_files_of_sweep() -> None:
-    assert files_in(Sweep(24, 8), Cell(0, 3)) == 8
+    assert Sweep(24, 8).files_in(Cell(0, 3)) == 8
     with_log = Sweep(24, 8, 2, deletion_vectors=True)
-    assert (files_in(with_log, Cell(0, 3)), files_in(with_log, LOG)) == (1, 16)
+    assert (with_log.files_in(Cell(0, 3)), with_log.files_in(LOG)) == (1, 16)
 
 
 def test_files_of_a_merged_log_and_of_tiers() -> None:
     merged = Sweep(24, 8, 2, deletion_vectors=True, merge_log=5)
     cells = (Cell(0, 3), LOG, MERGED_LOG)
-    assert [files_in(merged, cell) for cell in cells] == [1, 7, 5]
+    assert [merged.files_in(cell) for cell in cells] == [1, 7, 5]
     tiers = Tiers(24, 2, 3)  # three levels
     cells = (Cell(0, 1), Cell(1, 1), Cell(2, 1), LOG)
-    assert [files_in(tiers, cell) for cell in cells] == [2, 2, 3, 2]
+    assert [tiers.files_in(cell) for cell in cells] == [2, 2, 3, 2]
 
 
 def test_the_levels_of_a_group_are_taken_together() -> None:

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from tidetable.advisor import Advice, Calibration, Wishes, Workload, advise
 from tidetable.advisor.calibrate import calibrated
 from tidetable.advisor.histogram import read_workload
-from tidetable.config import AutoConfig, Index, SchemeConfig, SweepConfig
+from tidetable.config import AutoConfig, Index, SchemeConfig
 from tidetable.core.errors import UserError
+from tidetable.core.schemes import SweepConfig
 
 GROUPS_UNSEEN = 8
 """Sweep with so many groups where no row has arrived yet to choose by."""

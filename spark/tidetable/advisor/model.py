@@ -12,7 +12,7 @@ from typing import Any
 from tidetable.advisor.calibration import Calibration
 from tidetable.advisor.workload import UNITS, Workload
 from tidetable.config.scheme import SchemeConfig
-from tidetable.core.schemes import Scheme, Sweep
+from tidetable.core.schemes import Scheme
 from tidetable.core.simulate import Simulation, Update, simulate
 
 SPLIT_BYTES_MIN = 4 * 1024**2
@@ -88,21 +88,13 @@ class Simulated:
 
     def run(self, scheme: Scheme) -> Simulation:
         """Enough updates to tell, after a warm-up that starts from a full table."""
-        warmup = min(self.slots, _turn(scheme))
+        warmup = min(self.slots, scheme.turn)
         even = len(set(self.coarse.rates)) == 1
         updates = min(self.slots, UPDATES_MAX) if even else self.slots
         return simulate(
             scheme, self.coarse.arrivals(), updates=updates, warmup=warmup, prune=True,
             loaded=self._window,
         )  # fmt: skip
-
-
-def _turn(scheme: Scheme) -> int:
-    """After so many updates nothing is left of how the table was loaded."""
-    if isinstance(scheme, Sweep):
-        return scheme.groups * scheme.every
-    # No file and no deletion vector outlives a window; without these, no cell its next rewriting.
-    return scheme.period if scheme.uses_deletion_vectors else len(scheme.cells())
 
 
 def predict(

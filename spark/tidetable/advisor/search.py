@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from tidetable.advisor.calibration import Calibration
 from tidetable.advisor.candidates import candidates, runs_allowed
 from tidetable.advisor.model import Prediction, Simulated, predict
 from tidetable.advisor.wishes import Wishes
 from tidetable.advisor.workload import Workload
-from tidetable.config.scheme import SchemeConfig
+from tidetable.config.scheme import SchemeConfig, as_written
 
 SHOWN = 5
 
 Progress = Callable[[int, int], None]
 """Called with the settings looked at and the settings to look at."""
-
-_SCHEME: TypeAdapter[SchemeConfig] = TypeAdapter(SchemeConfig)
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Choice:
     @property
     def scheme(self) -> dict[str, Any]:
         """As it is written in the YAML."""
-        return scheme_as_written(self.setting)
+        return as_written(self.setting)
 
     @property
     def excess(self) -> float:
@@ -138,13 +134,6 @@ def advise(
 def choice(setting: SchemeConfig, prediction: Prediction, wishes: Wishes) -> Choice:
     broken = tuple(limit for limit in wishes.limits(prediction) if limit[1] > limit[2])
     return Choice(setting, prediction, wishes.parts(prediction), broken)
-
-
-def scheme_as_written(setting: SchemeConfig) -> dict[str, Any]:
-    """The setting as it stands in a YAML file, without what is the default anyway."""
-    # Always with the name, though Python has it as a default.
-    written: dict[str, Any] = _SCHEME.dump_python(setting, mode="json", exclude_defaults=True)
-    return {"name": setting.name, **written}
 
 
 # -- in words --------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,19 +18,6 @@ from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
     from tidetable.config import Index
-
-
-class SchemeName(StrEnum):
-    REBUILD = "rebuild"
-    NO_REBUILD = "no_rebuild"
-    SWEEP = "sweep"
-    TIERS = "tiers"
-
-
-class PlacementName(StrEnum):
-    ROUND_ROBIN = "round_robin"
-    CHRONOLOGICAL = "chronological"
-
 
 # -- check ---------------------------------------------------------------------------------------
 
@@ -83,28 +70,27 @@ def _preview(out: Output, index: Index) -> dict[str, Any]:
 # -- simulate ----------------------------------------------------------------------------------
 
 
+def _as_before(metavar: str) -> Any:
+    """An option of the time when the settings of a scheme were options; not shown any more."""
+    return typer.Option(metavar=metavar, hidden=True)
+
+
 @app.command()
 def simulate(
-    scheme: Annotated[SchemeName, typer.Option(help="Which scheme.")],
+    scheme: Annotated[
+        str, typer.Option(metavar="SCHEME", help="As in the YAML: '{name: sweep, groups: 8}'.")
+    ],
     period: Annotated[int, typer.Option(metavar="P", help="Slots in the window.", min=1)],
-    insertion: Annotated[int | None, typer.Option(metavar="G", help="Parts by insertion.")] = None,
-    expiration: Annotated[
-        int | None, typer.Option(metavar="E", help="Parts by expiration.")
-    ] = None,
-    placement: Annotated[PlacementName, typer.Option()] = PlacementName.ROUND_ROBIN,
-    groups: Annotated[
-        int | None, typer.Option(metavar="E", help="Groups of Sweep or Tiers.")
-    ] = None,
-    every: Annotated[int, typer.Option(metavar="M", help="Sweep every M-th time.")] = 1,
+    insertion: Annotated[int | None, _as_before("G")] = None,
+    expiration: Annotated[int | None, _as_before("E")] = None,
+    placement: Annotated[str | None, _as_before("PLACEMENT")] = None,
+    groups: Annotated[int | None, _as_before("E")] = None,
+    every: Annotated[int | None, _as_before("M")] = None,
     deletion_vectors: Annotated[
-        bool, typer.Option("--deletion-vectors/--no-deletion-vectors", help="For Sweep.")
-    ] = True,
-    merge_log: Annotated[
-        int, typer.Option(metavar="C", help="Merge Sweep's log every C updates; 0 is never.", min=0)
-    ] = 0,
-    fan_in: Annotated[
-        int | None, typer.Option(metavar="T", help="Runs that Tiers merges at a time.")
+        bool | None, typer.Option("--deletion-vectors/--no-deletion-vectors", hidden=True)
     ] = None,
+    merge_log: Annotated[int | None, _as_before("C")] = None,
+    fan_in: Annotated[int | None, _as_before("T")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a scheme would write and keep, in the model of the papers' Theorem 1.
@@ -112,25 +98,21 @@ def simulate(
     Constant rate, lifetimes uniform over 1..P slots: rows written per row inserted, files, and the
     share of stored rows that is dead.
     """
-    from tidetable.core.placement import Placement
-    from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
+    from tidetable.config import load_scheme
     from tidetable.core.simulate import simulate as run
     from tidetable.output import show
 
-    chosen: Scheme
-    if scheme is SchemeName.SWEEP:
-        if groups is None:
-            raise UserError("sweep needs --groups E.")
-        chosen = Sweep(period, groups, every, deletion_vectors, merge_log)
-    elif scheme is SchemeName.TIERS:
-        if groups is None or fan_in is None:
-            raise UserError("tiers needs --groups E and --fan-in T.")
-        chosen = Tiers(period, groups, fan_in)
-    else:
-        if insertion is None or expiration is None:
-            raise UserError(f"{scheme.value} needs --insertion G and --expiration E.")
-        kind = Rebuild if scheme is SchemeName.REBUILD else NoRebuild
-        chosen = kind(period, insertion, expiration, Placement(placement.value))
+    if scheme.isidentifier():
+        if scheme == "sweep" and deletion_vectors is None:
+            deletion_vectors = True  # as it was when this was an option
+        options = {
+            "insertion": insertion, "expiration": expiration, "placement": placement,
+            "groups": groups, "every": every, "deletion_vectors": deletion_vectors,
+            "merge_log": merge_log, "fan_in": fan_in,
+        }  # fmt: skip
+        given = {name: value for name, value in options.items() if value is not None}
+        scheme = json.dumps({"name": scheme, **given})
+    chosen = load_scheme(scheme, period, "--scheme").build(period)
     found = run(chosen)
     data = {
         "scheme": chosen.label,

@@ -1,7 +1,7 @@
 """What a user says about an index: read from YAML, checked, with every mistake named by line."""
 
 from tidetable.config.index import Engine, Index, OnFailure, Quality, Volume
-from tidetable.config.loading import find_index, index_files, load_index
+from tidetable.config.loading import find_index, index_files, load_index, load_scheme
 from tidetable.config.mistakes import ConfigError, Mistake
 from tidetable.config.project import project_root, repository
 from tidetable.config.quantities import (
@@ -15,14 +15,7 @@ from tidetable.config.quantities import (
     parse_time,
 )
 from tidetable.config.schema import SCHEMA_PATH, index_schema
-from tidetable.config.scheme import (
-    AutoConfig,
-    NoRebuildConfig,
-    RebuildConfig,
-    SchemeConfig,
-    SweepConfig,
-    TiersConfig,
-)
+from tidetable.config.scheme import AutoConfig, SchemeConfig
 from tidetable.config.source import Late, Source
 
 __all__ = [
@@ -34,14 +27,10 @@ __all__ = [
     "Index",
     "Late",
     "Mistake",
-    "NoRebuildConfig",
     "OnFailure",
     "Quality",
-    "RebuildConfig",
     "SchemeConfig",
     "Source",
-    "SweepConfig",
-    "TiersConfig",
     "Volume",
     "find_index",
     "format_duration",
@@ -50,6 +39,7 @@ __all__ = [
     "index_files",
     "index_schema",
     "load_index",
+    "load_scheme",
     "parse_bad_rows_max",
     "parse_duration",
     "parse_size",

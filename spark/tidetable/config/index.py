@@ -30,7 +30,13 @@ from tidetable.config.quantities import (
     format_time,
     parse_bad_rows_max,
 )
-from tidetable.config.scheme import NOT_CHOSEN, AutoConfig, SchemeChoice, SchemeConfig
+from tidetable.config.scheme import (
+    NOT_CHOSEN,
+    AutoConfig,
+    SchemeChoice,
+    SchemeConfig,
+    as_written,
+)
 from tidetable.config.source import CLOSED, Column, Source, Text
 from tidetable.core import slot
 from tidetable.core.schemes import Scheme
@@ -279,9 +285,10 @@ class Index:
     def layout_fingerprint(self) -> dict[str, Any]:
         """What cannot change once the table exists, as JSON values; equal if and only if equal."""
         layout: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", include=set(LAYOUT_FIELDS))
-        if not layout["scheme"].get("merge_log", True):
-            # A table of the time before there was this field is laid out as one without it.
-            del layout["scheme"]["merge_log"]
+        if not isinstance(self.scheme, AutoConfig):
+            # A table of the time before there was a field is laid out as one without it.
+            for field in self.scheme.added_later - as_written(self.scheme).keys():
+                del layout["scheme"][field]
         return {"arrived_at": self.source.arrived_at, **layout}
 
     @field_validator("expires_at")

@@ -5,17 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from tidetable.config import located, wording
 from tidetable.config.index import Index
 from tidetable.config.mistakes import ConfigError, Mistake, suggestion
 from tidetable.config.names import with_names_of_code
+from tidetable.config.scheme import AutoConfig, SchemeChoice, SchemeConfig
 
 INDEXES = Path("include/indexes")
 SUFFIXES = (".yaml", ".yml")
 BYTES_MAX = 1_000_000
 
 _INDEX = TypeAdapter(Index)
+
+
+@dataclass(frozen=True)
+class _OnlyScheme:
+    scheme: SchemeChoice
+
+
+_ONLY_SCHEME = TypeAdapter(_OnlyScheme)
 
 
 def index_files(project_root: Path) -> list[Path]:
@@ -62,6 +72,32 @@ def load_index(path: Path, project_root: Path) -> Index:
     if mistakes:
         raise ConfigError(file, mistakes)
     return index
+
+
+def load_scheme(text: str, period: int, called: str) -> SchemeConfig:
+    """A scheme as a YAML file has it behind `scheme:`, for a window of so many slots.
+
+    Raises `ConfigError` with all mistakes that are in it; `called` says where it was written.
+    """
+    try:
+        document = located.read(f"scheme: {text}")
+    except located.Unreadable as error:
+        raise ConfigError(called, [error.mistake._replace(line=None)]) from error
+    try:
+        scheme = _ONLY_SCHEME.validate_python(document.value).scheme
+    except ValidationError as error:
+        mistakes = wording.mistakes(error, document)
+    else:
+        if isinstance(scheme, AutoConfig):
+            misfits = [("name", "auto is the advisor's to choose; write one of the schemes")]
+        else:
+            misfits = list(scheme.misfits(period))
+            if not misfits and not document.mistakes:
+                return scheme
+        mistakes = (Mistake(None, f"scheme.{field}", message) for field, message in misfits)
+    # What is written on one line needs no number of it.
+    told = [one._replace(line=None) for one in (*document.mistakes, *mistakes)]
+    raise ConfigError(called, told)
 
 
 def _text(path: Path, project_root: Path) -> str:

@@ -12,28 +12,13 @@ from tidetable.config.index import Index, Quality
 from tidetable.config.located import FieldPath, Located, dotted
 from tidetable.config.mistakes import Misfits, Mistake, shown, suggestion
 from tidetable.config.names import documented, shown_path
-from tidetable.config.scheme import (
-    AutoConfig,
-    NoRebuildConfig,
-    RebuildConfig,
-    SweepConfig,
-    TiersConfig,
-)
+from tidetable.config.scheme import sections
 from tidetable.config.source import Source
 
-SCHEMES = {
-    "rebuild": RebuildConfig,
-    "no_rebuild": NoRebuildConfig,
-    "sweep": SweepConfig,
-    "tiers": TiersConfig,
-    "auto": AutoConfig,
-}
-# Pydantic puts the scheme's name into the path of everything below `scheme`.
 _SECTIONS: Mapping[FieldPath, Any] = {
     (): Index,
     ("source",): Source,
     ("quality",): Quality,
-    **{("scheme", name): section for name, section in SCHEMES.items()},
 }
 _SCHEME_EXAMPLE = "a name and its settings, such as {name: sweep, groups: 8}"
 _TYPES = {
@@ -94,11 +79,12 @@ def _plain(kind: str, found: object, context: Mapping[str, Any], said: str) -> s
 
 
 def _scheme_name(found: object) -> str:
-    names = ", ".join(SCHEMES)
+    schemes = sections()
+    names = ", ".join(schemes)
     name = found.get("name") if isinstance(found, dict) else None
     if name is None:
         return f"is missing; write which scheme: {names}"
-    return f"{shown(name)} is not a scheme; allowed are {names}{suggestion(name, SCHEMES)}"
+    return f"{shown(name)} is not a scheme; allowed are {names}{suggestion(name, schemes)}"
 
 
 def _without_tag(loc: FieldPath) -> FieldPath:
@@ -106,10 +92,18 @@ def _without_tag(loc: FieldPath) -> FieldPath:
 
 
 def _fields(section: FieldPath) -> list[str]:
-    found = _SECTIONS.get(section)
-    return [documented(name) for name in found.__pydantic_fields__] if found else []
+    described = _section(section)
+    return [documented(name) for name in described.__pydantic_fields__] if described else []
 
 
 def _description(loc: FieldPath) -> str:
-    described: str = _SECTIONS[loc[:-1]].__pydantic_fields__[loc[-1]].description
+    described: str = _section(loc[:-1]).__pydantic_fields__[loc[-1]].description
     return described[0].lower() + described[1:].rstrip(".")
+
+
+def _section(path: FieldPath) -> Any:
+    """The class of what stands at the path; None if it has no fields."""
+    if path[:1] == ("scheme",) and len(path) == 2:
+        # Pydantic puts the scheme's name into the path of everything below `scheme`.
+        return sections().get(str(path[1]))
+    return _SECTIONS.get(path)

@@ -170,7 +170,7 @@ def status_table(found: Iterable[Status]) -> RenderableType:
     return _fitted_table(
         [
             _Column("index", [one.index.name for one in found], "left"),
-            _Column("scheme", [short_label(one.scheme) for one in found], "left"),
+            _Column("scheme", [one.index.build_scheme().short_label for one in found], "left"),
             _Column("slot", [str(one.slot) for one in found]),
             _Column("as of", [short_time(format_time(one.as_of)) for one in found], "left", rank=1),
             _Column("live", [f"{one.live:,}" for one in found]),
@@ -496,9 +496,10 @@ def advice(found: Advice) -> RenderableType:
     )
     shown = found.best or found.nearest
     predicted = [one.prediction for one in shown]
+    schemes = [one.setting.build(workload.period).short_label for one in shown]
     table = _fitted_table(
         [
-            _Column("scheme", [short_label(one.label) for one in shown], "left"),
+            _Column("scheme", schemes, "left"),
             _Column("total s", [f"{one.total_s:.2f}" for one in shown]),
             _Column("update s", [f"{one.update_s:.2f}" for one in predicted]),
             _Column("largest", [f"{one.update_s_max:.2f}" for one in predicted], rank=3),
@@ -553,16 +554,6 @@ def human_bytes(number: float) -> str:
 def number_of(number: int, what: str) -> str:
     """1 file, 2 files."""
     return f"1 {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def short_label(label: str) -> str:
-    """A scheme's label for a narrow table: what is usual is left out."""
-    if label.startswith("Sweep"):
-        usual = " without deletion vectors"
-        if " merged every " in label:
-            return label.replace(", log merged every ", "+log/")
-        return label.removesuffix(usual) if label.endswith(usual) else f"{label}+log"
-    return label.removesuffix(" round-robin").replace("chronological", "chron.")
 
 
 def short_time(time: str) -> str:

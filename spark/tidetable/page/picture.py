@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidetable.config import Index, format_duration, format_time
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.plan import Action, Plan
+from tidetable.core.schemes import Drawn
 from tidetable.page.standing import Standing, brief, sentences
 from tidetable.quality.outcome import advice
 from tidetable.table.log import arrow
@@ -77,8 +78,8 @@ class _Blocks:
         base = [cell for cell in cells if not cell.is_log]
         self.gs = 1 + max(cell.g for cell in base)
         self.es = 1 + max(cell.e for cell in base)
-        self.kind = {"sweep": "groups", "tiers": "levels"}.get(index.scheme.name, "grid")
-        self.grouped = self.kind == "groups"
+        self.kind = index.build_scheme().drawn_as
+        self.grouped = self.kind is Drawn.GROUPS
         self.log = any(cell.is_log for cell in cells)
         most = CELLS_MAX_GROUPS if self.grouped else CELLS_MAX_SIDE
         self.g_step = -(-self.gs // CELLS_MAX_SIDE)
@@ -87,7 +88,7 @@ class _Blocks:
     @property
     def layout(self) -> dict[str, Any]:
         return {
-            "kind": self.kind,
+            "kind": str(self.kind),
             "g": self.gs,
             "e": self.es,
             "g_step": self.g_step,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import ceil, log, sqrt
 
 from tidetable.core.balance import alike, imbalance
-from tidetable.core.cell import LOG, MERGED_LOG, Cell
-from tidetable.core.schemes import NoRebuild, Scheme, Sweep, Tiers
+from tidetable.core.cell import Cell
+from tidetable.core.schemes import Scheme
 
 STEPS_MAX = 300_000
 """A layout that takes more steps to count is not predicted: a validation must stay quick."""
@@ -86,39 +86,10 @@ def rows_to_judge(cells: int, limit: float) -> int:
     return cells * max(ROWS_PER_CELL_MIN, mean)
 
 
-def files_in(scheme: Scheme, cell: Cell) -> int | None:
-    """How many files the scheme leaves in a cell at most, if each fits one file.
-
-    None for a scheme that nobody told us about.
-    """
-    if isinstance(scheme, Sweep):
-        turn = scheme.groups * scheme.every
-        if not scheme.deletion_vectors:
-            return turn  # what its last sweep wrote, and a file for each update since
-        if not scheme.merge_log:
-            return turn if cell == LOG else 1
-        # A merge may come two updates later than the one before it did.
-        return {
-            LOG: scheme.merge_log + 2,
-            MERGED_LOG: ceil(turn / scheme.merge_log) + 1,
-        }.get(cell, 1)
-    if isinstance(scheme, Tiers):
-        # Of the top level too no T runs of updates are alive at once; a load may have left one.
-        runs = scheme.fan_in - (cell.g < scheme.top)
-        return scheme.groups if cell == LOG else runs
-    if isinstance(scheme, NoRebuild):
-        # One for each update that put rows into it and of whose rows one lives.
-        return ceil(scheme.period / scheme.insertion)
-    return 1 if scheme.name == "rebuild" else None
-
-
-def files_allowed(scheme: Scheme, cell: Cell, rows: int, size: int) -> int | None:
-    """The same for a cell that has so many rows and bytes, with the parts it may be split into.
+def files_allowed(scheme: Scheme, cell: Cell, rows: int, size: int) -> int:
+    """How many files a cell with so many rows and bytes may have, split into parts or not.
 
     Writers guess the size of what they are going to write: twice the real one at worst, hence the
     factor. One more for a cell that a load has cut in two.
     """
-    files = files_in(scheme, cell)
-    if files is None:
-        return None
-    return files + 1 + 2 * max(size, rows * ROW_BYTES) // SPLIT_BYTES
+    return scheme.files_in(cell) + 1 + 2 * max(size, rows * ROW_BYTES) // SPLIT_BYTES

@@ -465,7 +465,6 @@ def _of_balance(figures: Figures) -> Iterator[Check]:
     )
     limit = quality.files_per_cell_max
     largest = max(figures.cells, key=lambda cell: cell.files)
-    unknown = all(cell.files_allowed is None for cell in figures.cells)
     yield Check(
         "files",
         BALANCE,
@@ -480,8 +479,7 @@ def _of_balance(figures: Figures) -> Iterator[Check]:
             "or_equal": True,
             "ignore_row_if": "either_value_is_missing",
         },
-        "nobody knows what this scheme leaves" if unknown else None,
-        severity,
+        severity=severity,
     )
 
 

@@ -6,12 +6,13 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from tidetable.config import Index, SchemeConfig
+from tidetable.config import Index
+from tidetable.config.scheme import scheme_from
 from tidetable.core.errors import UserError
 from tidetable.table.damage import DamagedTable, asides, told_for
 from tidetable.table.log import Commit, Log, check_readable, open_log
@@ -68,7 +69,7 @@ def resolved(index: Index) -> Index:
         return index
     made = json.loads(log.properties.get(PROPERTY_LAYOUT, "{}"))
     try:
-        scheme = _SCHEME.validate_python(made.get("scheme"))
+        scheme = scheme_from(made.get("scheme"))
     except ValidationError as error:
         raise UserError(
             f"{index.table} says that it was made with the scheme {json.dumps(made.get('scheme'))},"
@@ -83,11 +84,6 @@ def chosen_of(log: Log) -> dict[str, Any] | None:
     text = log.properties.get(PROPERTY_CHOSEN)
     found: dict[str, Any] | None = None if text is None else json.loads(text)
     return found
-
-
-_SCHEME: TypeAdapter[SchemeConfig] = TypeAdapter(
-    Annotated[SchemeConfig, Field(discriminator="name")]
-)
 
 
 class IndexTable:

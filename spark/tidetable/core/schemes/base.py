@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Protocol
 
 from tidetable.core.cell import Cell
 from tidetable.core.errors import UserError
 from tidetable.core.plan import Plan
+
+
+class Drawn(StrEnum):
+    """How a picture shows the cells of a layout."""
+
+    GRID = "grid"
+    """g down, e across."""
+
+    GROUPS = "groups"
+    """One row of groups."""
+
+    LEVELS = "levels"
+    """A line for each level, the groups across."""
 
 
 class Scheme(Protocol):
@@ -29,6 +43,14 @@ class Scheme(Protocol):
         """The scheme and its settings, for people: 'Rebuild 4x4 round-robin', 'Sweep(8,1)'."""
 
     @property
+    def short_label(self) -> str:
+        """The label for a narrow table: what is usual is left out."""
+
+    @property
+    def drawn_as(self) -> Drawn:
+        """How a picture shows the cells."""
+
+    @property
     def uses_deletion_vectors(self) -> bool:
         """Whether a plan may ask for rows to be removed in place."""
 
@@ -40,8 +62,15 @@ class Scheme(Protocol):
     def cycle(self) -> int:
         """After so many updates of an even stream the layout is in the same state again."""
 
+    @property
+    def turn(self) -> int:
+        """After so many updates nothing is left of how the table was loaded."""
+
     def cells(self) -> tuple[Cell, ...]:
         """All cells of the layout, in order."""
+
+    def files_in(self, cell: Cell) -> int:
+        """How many files it leaves in a cell at most, if what an update writes there is one."""
 
     def plan(self, slot: int) -> Plan:
         """What update `slot` does."""

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
+
+import pydantic.dataclasses
+from pydantic import Field
 
 from tidetable.core.cell import Cell
 from tidetable.core.placement import Partitioning, Placement
 from tidetable.core.plan import BOTH, EXPIRES, TAKES, Action, Plan, Touch
-from tidetable.core.schemes.base import recent
+from tidetable.core.schemes.base import Drawn, recent
+from tidetable.core.schemes.settings import (
+    CELLS_MAX,
+    SETTINGS,
+    Parts,
+    Settings,
+    more_than_slots,
+)
+
+PARTS = "Parts by {} slot; at most one for each update in longest_lifetime."
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,7 @@ class Grid:
 
     name: ClassVar[str]
     merges: ClassVar[bool] = False
+    drawn_as: ClassVar[Drawn] = Drawn.GRID
     _title: ClassVar[str]
     _letter: ClassVar[str]
     _takes: ClassVar[Action]
@@ -67,6 +81,10 @@ class Grid:
         return f"{self._title} {self.insertion}x{self.expiration} {placement}"
 
     @property
+    def short_label(self) -> str:
+        return self.label.removesuffix(" round-robin").replace("chronological", "chron.")
+
+    @property
     def cycle(self) -> int:
         return lcm(self.period, self.insertion, self.expiration)
 
@@ -103,3 +121,27 @@ class Grid:
 
     def group_sql(self, expiration: str) -> str | None:
         return None
+
+
+@pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=SETTINGS)
+class GridConfig(Settings):
+    """What the settings of the two schemes share."""
+
+    # Pydantic finds docstrings of attributes only in the class itself, not in the ones below it.
+    insertion: Annotated[Parts, Field(description=PARTS.format("insertion"))]
+    expiration: Annotated[Parts, Field(description=PARTS.format("expiration"))]
+    placement: Annotated[
+        Placement,
+        Field(description="Whether neighbouring slots go to different parts or share one."),
+    ] = Placement.ROUND_ROBIN
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        yield from more_than_slots("insertion", self.insertion, period)
+        yield from more_than_slots("expiration", self.expiration, period)
+        cells = self.insertion * self.expiration
+        if cells > CELLS_MAX:
+            yield (
+                "insertion",
+                f"{self.insertion} x {self.expiration} parts are {cells} cells; "
+                f"insertion x expiration may be at most {CELLS_MAX}",
+            )

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm
-from typing import ClassVar
+from math import ceil, lcm
+from typing import Annotated, ClassVar, Literal, Self
+
+import pydantic.dataclasses
+from pydantic import Field
 
 from tidetable.core.cell import LOG, MERGED_LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Partitioning, Placement
 from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Route, Touch
-from tidetable.core.schemes.base import recent
+from tidetable.core.schemes.base import Drawn, Scheme, recent
+from tidetable.core.schemes.settings import SETTINGS, Parts, Settings, more_than_slots
+
+EVERY_MAX = 1_000
+MERGE_LOG_MAX = 1_000_000
+
+# What the advisor tries.
+GROUPS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 44)
+GROUPS_WITH_LOG = (1, 4, 8, 16, 32)
+EVERY = (1, 2, 4, 8)
+GROUPS_MERGED = (8, 16, 27)
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,7 @@ class Sweep:
 
     name: ClassVar[str] = "sweep"
     merges: ClassVar[bool] = True
+    drawn_as: ClassVar[Drawn] = Drawn.GROUPS
 
     def __post_init__(self) -> None:
         _ = self.e
@@ -81,8 +96,30 @@ class Sweep:
         return f"Sweep({self.groups},{self.every}){without}{merged}"
 
     @property
+    def short_label(self) -> str:
+        log = "+log" if self.deletion_vectors else ""
+        merged = f"/{self.merge_log}" if self.merge_log else ""
+        return f"Sweep({self.groups},{self.every}){log}{merged}"
+
+    @property
     def cycle(self) -> int:
         return lcm(self.groups * self.every, self.merge_log or 1)
+
+    @property
+    def turn(self) -> int:
+        return self.groups * self.every
+
+    def files_in(self, cell: Cell) -> int:
+        turn = self.groups * self.every
+        if not self.deletion_vectors:
+            return turn  # what its last sweep wrote, and a file for each update since
+        if not self.merge_log:
+            return turn if cell == LOG else 1
+        # A merge may come two updates later than the one before it did.
+        return {
+            LOG: self.merge_log + 2,
+            MERGED_LOG: ceil(turn / self.merge_log) + 1,
+        }.get(cell, 1)
 
     def cells(self) -> tuple[Cell, ...]:
         base = tuple(Cell(0, group) for group in range(self.groups))
@@ -220,3 +257,65 @@ class Sweep:
 
     def group_sql(self, expiration: str) -> str | None:
         return self.e.sql(expiration) if self.deletion_vectors else None
+
+
+@pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=SETTINGS)
+class SweepConfig(Settings):
+    """Partitioned by expiration; a group is merged when one of its slots expires."""
+
+    name: Literal["sweep"] = "sweep"
+    added_later: ClassVar[frozenset[str]] = frozenset({"merge_log"})
+
+    groups: Parts
+    """Expiration groups; at most one for each update in longest_lifetime."""
+
+    every: Annotated[int, Field(strict=True, ge=1, le=EVERY_MAX)] = 1
+    """Sweep a group every so many times that it expires; above 1 needs deletion_vectors."""
+
+    deletion_vectors: Annotated[bool, Field(strict=True)] = False
+    """Mark expired rows in place, and keep new rows in a log until their group is swept."""
+
+    merge_log: Annotated[int, Field(strict=True, ge=0, le=MERGE_LOG_MAX)] = 0
+    """Merge the files of the log every so many updates; needs every: 2 or more. 0 is never."""
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        yield from more_than_slots("groups", self.groups, period)
+        if self.every > 1 and not self.deletion_vectors:
+            yield (
+                "every",
+                f"{self.every} without deletion vectors would leave expired rows in the table; "
+                "write every: 1, or deletion_vectors: true",
+            )
+        if not self.merge_log:
+            return
+        turn = self.groups * self.every
+        if self.merge_log == 1:
+            yield "merge_log", "1 would merge nothing; write 2 or more, or 0 for never"
+        elif self.every < 2:
+            yield (
+                "merge_log",
+                "the log is merged at updates that sweep no group, and with every: 1 each one "
+                "does; write every: 2 or more, or leave out merge_log",
+            )
+        elif self.merge_log >= turn:
+            yield (
+                "merge_log",
+                f"after {turn} updates (groups x every) a row has left the log anyway; "
+                f"write less than {turn}, or leave out merge_log",
+            )
+
+    def build(self, period: int) -> Scheme:
+        return Sweep(period, self.groups, self.every, self.deletion_vectors, self.merge_log)
+
+    @classmethod
+    def worth_trying(cls, slots: int, *, coarse: bool) -> Iterator[Self]:
+        yield from (cls(groups=groups) for groups in GROUPS)
+        yield from (
+            cls(groups=groups, every=every, deletion_vectors=True)
+            for groups in GROUPS_WITH_LOG
+            for every in EVERY
+        )
+        yield from (
+            cls(groups=groups, every=4, deletion_vectors=True, merge_log=8)
+            for groups in GROUPS_MERGED
+        )

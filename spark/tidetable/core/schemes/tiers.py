@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, Self
+
+import pydantic.dataclasses
+from pydantic import Field
 
 from tidetable.core.cell import LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Partitioning, Placement
 from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Route, Touch
-from tidetable.core.schemes.base import recent
+from tidetable.core.schemes.base import Drawn, recent
+from tidetable.core.schemes.settings import (
+    CELLS_MAX,
+    SETTINGS,
+    Parts,
+    Settings,
+    more_than_slots,
+)
+
+FAN_IN_MAX = 1_000
+
+GROUPS_TRIED = (1, 4, 8)
+"""By the advisor, which merges four runs at a time."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,7 @@ class Tiers:
 
     name: ClassVar[str] = "tiers"
     merges: ClassVar[bool] = False
+    drawn_as: ClassVar[Drawn] = Drawn.LEVELS
     uses_deletion_vectors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -62,8 +79,23 @@ class Tiers:
         return f"Tiers({self.groups},{self.fan_in})"
 
     @property
+    def short_label(self) -> str:
+        return self.label
+
+    @property
     def cycle(self) -> int:
         return self.groups * int(self.fan_in**self.top)
+
+    @property
+    def turn(self) -> int:
+        # No file and no deletion vector outlives a window.
+        return self.period
+
+    def files_in(self, cell: Cell) -> int:
+        if cell == LOG:
+            return self.groups
+        # Of the top level too no T runs of updates are alive at once; a load may have left one.
+        return self.fan_in - (cell.g < self.top)
 
     def cells(self) -> tuple[Cell, ...]:
         levels = range(self.top + 1)
@@ -157,3 +189,35 @@ class Tiers:
 def _next_multiple(number: int, divisor: int) -> int:
     """The least multiple that is not below the number."""
     return -(-number // divisor) * divisor
+
+
+@pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=SETTINGS)
+class TiersConfig(Settings):
+    """Partitioned by expiration; sorted runs are merged level by level: for long windows."""
+
+    name: Literal["tiers"] = "tiers"
+
+    groups: Parts
+    """Expiration groups; at most one for each update in longest_lifetime."""
+
+    fan_in: Annotated[int, Field(strict=True, ge=2, le=FAN_IN_MAX)]
+    """So many runs of one level are merged into one of the next."""
+
+    def misfits(self, period: int | None) -> Iterator[tuple[str, str]]:
+        yield from more_than_slots("groups", self.groups, period)
+        if period is None or self.groups > period:
+            return
+        levels = self.build(period).top + 1
+        if self.groups * levels > CELLS_MAX:
+            yield (
+                "groups",
+                f"{self.groups} with {levels} levels each are {self.groups * levels} cells; "
+                f"there may be at most {CELLS_MAX}; write at most {CELLS_MAX // levels}",
+            )
+
+    def build(self, period: int) -> Tiers:
+        return Tiers(period, self.groups, self.fan_in)
+
+    @classmethod
+    def worth_trying(cls, slots: int, *, coarse: bool) -> Iterator[Self]:
+        return (cls(groups=groups, fan_in=4) for groups in GROUPS_TRIED)
