@@ -1,4 +1,4 @@
-"""For airflow's Trigger button, a DAG beside each index: update, rebuild, replay, probe, maintain."""
+"""For airflow's Trigger button, a DAG for each index: update, rebuild, replay, probe, maintain."""
 
 from tidetable.pipeline import by_hand_dags
 
