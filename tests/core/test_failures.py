@@ -50,6 +50,13 @@ class PanicException(BaseException):
             "It comes from the column 'seats'.",
         ),
         (RuntimeError("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] x"), "This version cannot do that"),
+        (
+            RuntimeError(
+                "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED] Path-based access is "
+                "not allowed for Catalog-Managed table: /t. SQLSTATE: KD00G"
+            ),
+            "A catalog manages the table there, and only by way of it may it be read",
+        ),
         (RuntimeError("[PARSE_SYNTAX_ERROR] Syntax error at 'x'"), "correct source.schema"),
         (AnalysisException("[INVALID_EXTRACT_FIELD_TYPE] x"), "correct the source or the YAML"),
         (OSError("Mkdirs failed: Permission denied (os error 13)"), "Give this user the right"),

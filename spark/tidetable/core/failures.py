@@ -33,9 +33,9 @@ _CANNOT = (
 )
 _STAYS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
-        re.compile(r"catalog-managed|Max catalog version|catalogManaged|catalogOwned"),
-        "A catalog manages the table there, and only by way of it may it be written: choose "
-        "another place in the YAML (table:). It was not touched.",
+        re.compile(r"(?i)catalog[-_ ]?(?:managed|owned)|Max catalog version"),
+        "A catalog manages the table there, and only by way of it may it be read or written: "
+        "choose another place in the YAML (table:, or source.path). It was not touched.",
     ),
     (
         re.compile(

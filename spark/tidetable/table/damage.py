@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,19 @@ class LogFiles:
         for action in self._actions():
             if "metaData" in action:
                 yield action["metaData"]
+
+    def features(self) -> frozenset[str]:
+        """What the newest protocol that can be read asks of whoever reads or writes the table."""
+        told: Mapping[str, Any] = {}
+        for names in self.checkpoints().values():
+            for name in names:
+                with suppress(pa.ArrowException, OSError):
+                    table = pq.read_table(pa.BufferReader(self.read(name)), columns=["protocol"])
+                    told = next(filter(None, table.column("protocol").to_pylist()), told)
+        for action in self._actions():
+            told = action.get("protocol", told)
+        asked = ((told.get(f"{kind}Features") or ()) for kind in ("reader", "writer"))
+        return frozenset(feature for features in asked for feature in features)
 
     def user_metadata(self) -> Iterator[str]:
         """What writers have put into the commits that can be read."""

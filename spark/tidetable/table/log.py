@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidetable.core.cell import Cell, CellState
-from tidetable.core.errors import TransientError
+from tidetable.core.errors import TransientError, UserError
 from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note
@@ -27,6 +27,20 @@ _FILE_COLUMNS = frozenset(
         f"min.{EXPIRATION_SLOT}", f"max.{EXPIRATION_SLOT}",
     }
 )  # fmt: skip
+
+
+_OF_CATALOGS = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+
+
+class CatalogManaged(UserError):
+    """A catalog decides what the versions of the table are; its log alone does not tell."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"A catalog manages the table there, {path}, and only by way of it may it be read and "
+            "written; Tidetable knows tables by their path alone. Choose another place in the YAML "
+            "(table:). It was not touched."
+        )
 
 
 def arrow(stream: Any) -> pa.RecordBatchReader:
@@ -87,10 +101,16 @@ def open_log(path: str, version: int | None = None) -> Log | None:
 
 
 def check_readable(path: str, error: Exception | None = None) -> None:
-    """DamagedLog, naming the file, if one of the log is not as it should be."""
-    damage = LogFiles(path).first_damage()
+    """DamagedLog, naming the file, if one of the log is not as it should be.
+
+    CatalogManaged if the log is whole, but not all there is.
+    """
+    files = LogFiles(path)
+    damage = files.first_damage()
     if damage is not None:
         raise DamagedLog(path, damage) from error
+    if not _OF_CATALOGS.isdisjoint(files.features()):
+        raise CatalogManaged(path) from error
 
 
 class Log:
