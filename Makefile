@@ -30,7 +30,7 @@ CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
 
-setup: ## install Python packages, Java if missing, and the Delta jars; repeated, it does nothing
+setup: ## install Python packages, Java if missing, the Delta jars; repeated, it does nothing
 	@bash scripts/setup
 
 .ready:
@@ -105,7 +105,7 @@ bench-scale: .ready ## the same stream at 1, 3, 10 and 30 times the rate: how do
 
 clean: ## remove what runs have made: tables, reports, the sample, what Airflow remembers
 	@if [ -L .airflow-cluster/pg ]; then rm -rf "$$(readlink .airflow-cluster/pg)"; fi
-	rm -rf .tidetable .airflow .airflow-cluster include/data
+	rm -rf .tidetable .airflow .airflow-cluster .live include/data
 
 distclean: clean ## also remove what set-up and tools have made
 	rm -rf dist .venv .cache .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from tidetable.core.errors import TransientError
@@ -53,13 +54,15 @@ class AirflowApi:
         self._token: str | None = None
         self._token_until = 0.0
 
-    def counts(self, dag_id: str) -> dict[str, int]:
+    def counts(self, dag_id: str, failed_since: datetime | None = None) -> dict[str, int]:
         """How many scheduled runs of the DAG have ended how; empty if there is no such DAG."""
         counted = {}
-        for state in ("success", "failed"):
+        since = {} if failed_since is None else {"end_date_gte": failed_since.isoformat()}
+        for state, more in (("success", {}), ("failed", since)):
             found = self._get(
-                f"dags/{dag_id}/dagRuns", state=state, run_type="scheduled", limit=1, missing={}
-            )
+                f"dags/{dag_id}/dagRuns", state=state, run_type="scheduled", limit=1, missing={},
+                **more,
+            )  # fmt: skip
             if not found:
                 return {}
             counted[state] = int(found["total_entries"])
@@ -128,15 +131,20 @@ class AirflowApi:
                 json.dumps(self._login).encode(),
                 {"Content-Type": "application/json"},
             )
-            try:
-                with _open(request, timeout=_TIMEOUT_S) as got:
-                    self._token = str(json.load(got)["access_token"])
-            except (OSError, ValueError, KeyError) as error:
-                raise AirflowUnreachable(
-                    f"Airflow at {self._url} does not let us in: {error}"
-                ) from error
+            self._token = self._logged_in(request)
             self._token_until = time.monotonic() + _TOKEN_LASTS_S
         return self._token
+
+    def _logged_in(self, request: urllib.request.Request) -> str:
+        last: Exception | None = None
+        for attempt in range(_TRIES):
+            try:
+                with _open(request, timeout=_TIMEOUT_S) as got:
+                    return str(json.load(got)["access_token"])
+            except (OSError, ValueError, KeyError) as error:
+                last = error
+            time.sleep(0.5 * (attempt + 1))
+        raise AirflowUnreachable(f"Airflow at {self._url} does not let us in: {last}") from last
 
 
 def _lines(content: Iterable[Any]) -> Iterable[str]:

@@ -1,10 +1,11 @@
-"""How far the indexes are that have an `end`: what `make run` shows, and when it is done."""
+"""How far the indexes have caught up: what `make run` shows, and when it is done."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -30,9 +31,12 @@ class Outcome(StrEnum):
 
 @dataclass
 class CatchUp:
-    """The updates of one index from where it stands to its `end`."""
+    """The updates of one index up to a slot."""
 
     index: Index
+    last_slot: int
+    """The one at which it has caught up."""
+
     outcome: Outcome = Outcome.GOING
     why: str = ""
     """If it failed."""
@@ -43,17 +47,14 @@ class CatchUp:
     live: int = 0
     finished_runs: int = 0
     failures: list[Failure] = field(default_factory=list)
+    since: datetime | None = None
+    """Runs that failed before are no news."""
+
     _version: int = -1
 
     @property
     def dag_id(self) -> str:
         return _DAG_PREFIX + self.index.name
-
-    @property
-    def last_slot(self) -> int:
-        """The one that ends with the index."""
-        assert self.index.end is not None
-        return self.index.timeline.ended_by(self.index.end)
 
     def look(self) -> list[UpdateRow]:
         """Reads where the table stands; returns the updates since the last look."""
@@ -70,7 +71,7 @@ class CatchUp:
         return rows
 
     def settled(self, project: Path) -> str | None:
-        """None if the table stands at the last slot and its report is good, else what is not so."""
+        """None if the table has got to the last slot with a good report, else what is not so."""
         try:
             self.look()
         except TidetableError as error:
@@ -84,23 +85,24 @@ class CatchUp:
             return "there is no quality report"
         if not report["success"]:
             return "the last quality report says that the table is wrong"
-        if report["slot"] != self.slot:
+        if report["slot"] < self.last_slot:
             return f"the last quality report is about slot {report['slot']}, not {self.slot}"
         return None
 
     def ask(self, airflow: AirflowApi, project: Path) -> None:
         """Asks Airflow how the runs are, and decides whether this index is done."""
-        counts = airflow.counts(self.dag_id)
-        self.finished_runs = counts.get("success", 0) + counts.get("failed", 0)
-        if counts.get("failed"):
+        counts = airflow.counts(self.dag_id, self.since)
+        failed = counts.get("failed", 0)
+        self.finished_runs = counts.get("success", 0) + failed
+        if failed:
             newest = airflow.runs(self.dag_id, "failed", limit=1)[0]
             self.failures = airflow.failures(self.dag_id, newest.run_id)
-            self._fail(f"{counts['failed']} of its runs failed, the last of them {newest.run_id}")
-        elif counts.get("success", 0) >= self.last_slot:
+            self._fail(f"{failed} of its runs failed, the last of them {newest.run_id}")
+        elif self.finished_runs >= self.last_slot:
             unsettled = self.settled(project)
             if unsettled is None:
                 self.outcome = Outcome.DONE
-            else:
+            elif counts.get("success", 0) >= self.last_slot:
                 self._fail(
                     f"all runs have succeeded, but {unsettled}. If somebody has removed the table: "
                     "`make clean` also removes what Airflow remembers, and then all starts over"
@@ -108,13 +110,30 @@ class CatchUp:
         elif airflow.is_paused(self.dag_id):
             self._fail("its DAG is paused in Airflow: switch it on there")
 
+    def again(self) -> None:
+        """The failure has been told: a later one is news again."""
+        self.outcome, self.failures, self.since = Outcome.GOING, [], datetime.now(UTC)
+
     def _fail(self, why: str) -> None:
         self.outcome, self.why = Outcome.FAILED, why
 
 
-def catch_ups(indexes: Sequence[Index]) -> list[CatchUp]:
-    """Of all indexes that end; the others have no last run to wait for."""
-    found = [CatchUp(index) for index in indexes if index.end is not None]
+def to_the_end(indexes: Sequence[Index]) -> list[CatchUp]:
+    """Of all indexes that end, up to there; the others have no last run to wait for."""
+    found = [
+        CatchUp(index, index.timeline.ended_by(index.end))
+        for index in indexes
+        if index.end is not None
+    ]
+    return [one for one in found if one.last_slot > 0]
+
+
+def to_now(indexes: Sequence[Index], now: datetime) -> list[CatchUp]:
+    """Of all indexes, up to the last slot that has ended; earlier failures are no news."""
+    found = [
+        CatchUp(index, index.timeline.ended_by(min(now, index.end or now)), since=now)
+        for index in indexes
+    ]
     return [one for one in found if one.last_slot > 0]
 
 

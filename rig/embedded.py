@@ -1,21 +1,25 @@
 """Airflow and Spark on this machine, with nothing to install: `make run`.
 
-SQLite, tasks as local processes, and one Spark Connect server that all updates share. Prepares the
-sample, lets the indexes catch up, says where to look, and runs until Ctrl-C. With --once it ends
-when every index that has an `end` stands there. What was done stays: a later start goes on.
+SQLite, tasks as local processes, and one Spark Connect server that all updates share. Moves the
+sample to today (`live.py`), lets the indexes catch up, says where to look, and goes on with an
+update every few minutes until Ctrl-C. With --once the sample stays in 2013, and it ends when every
+index that has an `end` stands there. What was done stays: a later start goes on.
 """
 
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
-from rig.home import ADDRESS, Airflow, own_environment
+from rig.home import ADDRESS, REPOSITORY, Airflow, own_environment
+from rig.live import Live, live
 from rig.running import Options, Pipeline, main, options_of
 from rig.services import Service, free_port, listens
 from tidetable.config import project_root
 from tidetable.core.errors import UserError
+from tidetable.engine.jvm import ARCHIVE
 from tidetable.engine.session import connect_server_command, connect_server_environment
 
 HOME = Path(".airflow")
@@ -58,7 +62,9 @@ def spark_connect(project: Path, port: int, token: str) -> Service:
 
 def embedded(options: Options) -> Pipeline:
     """What `make run` runs."""
-    project = project_root()
+    root = project_root()
+    moved = None if options.once else live(root)
+    project = root if moved is None else moved.project
     connect_port, token = free_port(15002), new_token()
     airflow = Airflow(
         home=project / HOME,
@@ -70,7 +76,42 @@ def embedded(options: Options) -> Pipeline:
         name="run",
         airflow=airflow,
         first=[spark_connect(project, connect_port, token)],
+        live=moved,
+        head_start=first_load(moved, connect_port, token),
+        when_idle=[] if moved is None else [shipped_sample(root), *class_archive(root)],
     )
+
+
+def first_load(moved: Live | None, port: int, token: str) -> Service | None:
+    """Makes the tables of the sample while Airflow starts."""
+    if moved is None:
+        return None
+    names = [index.name for index in moved.moved_indexes() if not index.is_auto]
+    environment = {
+        **own_environment(moved.project),
+        "SPARK_REMOTE": f"sc://{ADDRESS}:{port}/;token={token}",
+    }
+    command = [sys.executable, "-m", "rig.first_load", str(port), *names]
+    return Service("first-load", command, environment, cwd=REPOSITORY, stage=4, may_end=True)
+
+
+def shipped_sample(root: Path) -> Service:
+    """The days of 2013 that the shipped indexes are about, for the command line."""
+    return _in_passing("sample", ["-m", "rig.sample"], root)
+
+
+def class_archive(root: Path) -> list[Service]:
+    """Spark's classes in a file, if they are not there: the next start takes some seconds less."""
+    if (root / ARCHIVE).exists():
+        return []
+    return [_in_passing("class-archive", ["-m", "tidetable.engine.archive", str(root)], root)]
+
+
+def _in_passing(name: str, arguments: list[str], root: Path) -> Service:
+    """A program of ours that ends by itself, and lets all others go first."""
+    nice = ["nice", "-n", "19"] if shutil.which("nice") else []
+    command = [*nice, sys.executable, *arguments]
+    return Service(name, command, own_environment(root), cwd=REPOSITORY, may_end=True)
 
 
 def new_token() -> str:

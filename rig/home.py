@@ -142,6 +142,10 @@ class Airflow:
             return None
         return self._program("airflow-migrate", "db", "migrate", ready_within_s=300)
 
+    def has_database(self) -> bool:
+        """Whether an earlier start has made one, so that it may remember runs."""
+        return self._migrated().exists()
+
     def note_migrated(self) -> None:
         self._migrated().write_text(version("apache-airflow"))
 

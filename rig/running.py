@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 from rich.columns import Columns
 from rich.console import Console, Group
@@ -22,19 +24,23 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from rig.airflow_api import AirflowApi
-from rig.catching_up import CatchUp, Outcome, catch_ups, nothing_left, timing
+from rig.airflow_api import AirflowApi, AirflowUnreachable
+from rig.catching_up import CatchUp, Outcome, nothing_left, timing, to_now, to_the_end
 from rig.home import Airflow
+from rig.live import FOLDER, Live, forget
+from rig.sample import FOLDER as SAMPLE
 from rig.sample import days_of, has_sample, prepare_sample
 from rig.services import Service, Services, Stopped, stopping_on_signals
-from tidetable.config import Index
+from tidetable.config import Index, format_duration
 from tidetable.core.errors import TidetableError, UserError
-from tidetable.pipeline.catalog import read_catalog
+from tidetable.pipeline.catalog import Catalog, read_catalog
+from tidetable.pipeline.dag import dag_id
 from tidetable.quality import reports_home
 from tidetable.table.history_row import UpdateRow
 
 LOOK_EVERY_S = 2.0
 ASK_EVERY_S = 5.0
+FEED_EVERY_S = 600.0
 GAP = 3
 LOG_WIDTH_MAX = 400
 
@@ -70,6 +76,15 @@ class Pipeline:
 
     hints: Sequence[tuple[str, str]] = ()
     """More places to look: what it is, and where."""
+
+    live: Live | None = None
+    """The sample, if it is moved to today."""
+
+    head_start: Service | None = None
+    """Ends by itself: makes the first tables while Airflow starts."""
+
+    when_idle: Sequence[Service] = ()
+    """They end by themselves: what may wait until all has caught up."""
 
 
 @dataclass
@@ -107,13 +122,12 @@ def run(pipeline: Pipeline, options: Options, console: Console | None = None) ->
     for mistake in catalog.mistakes:
         show.say(f"[red]{escape(str(mistake))}[/]")
     indexes = [entry.index for entry in catalog.entries.values()]
-    waiting = catch_ups(indexes)
+    waiting = to_the_end(indexes) if options.once else to_now(indexes, datetime.now(UTC))
     if options.once and not waiting:
         raise UserError(
             f"No index in {project / 'include' / 'indexes'} has an `end` after its first slot: "
             "ONCE=1 would wait for ever. Give one an `end`, or leave ONCE away."
         )
-    _prepare_sample(show, indexes, project)
     if options.once and not catalog.mistakes and nothing_left(waiting, project):
         show.say(
             "Nothing left to do: every index stands at its `end`, and its last report is good."
@@ -122,7 +136,7 @@ def run(pipeline: Pipeline, options: Options, console: Console | None = None) ->
         return 0
     with stopping_on_signals():
         try:
-            return _run(pipeline, options, show, waiting, failed=bool(catalog.mistakes))
+            return _run(pipeline, options, show, waiting, catalog)
         except (KeyboardInterrupt, Stopped) as ended:
             show.say("Stopped. What was committed stays; start it again to go on.")
             if not options.once:
@@ -131,7 +145,7 @@ def run(pipeline: Pipeline, options: Options, console: Console | None = None) ->
 
 
 def _run(
-    pipeline: Pipeline, options: Options, show: Show, waiting: list[CatchUp], *, failed: bool
+    pipeline: Pipeline, options: Options, show: Show, waiting: list[CatchUp], catalog: Catalog
 ) -> int:
     airflow = pipeline.airflow
     folder = airflow.home / "services"
@@ -144,44 +158,47 @@ def _run(
             show.say("Stopping. A task that runs may finish; Ctrl-C again does not wait for it.")
 
     with Services(folder, told=told) as services:
-        _start(pipeline, show, services)
         api = AirflowApi(airflow.url, airflow.password())
-        _tell_where(pipeline, show, folder)
         watcher = Watcher(show, services, api, airflow.project, waiting)
+        watcher.begin()
+        _start(pipeline, show, services, [entry.index for entry in catalog.entries.values()])
+        _tell_where(pipeline, show, folder)
         watcher.watch(options)
-        good = not failed and all(one.outcome is Outcome.DONE for one in waiting)
+        good = not catalog.mistakes and all(one.outcome is Outcome.DONE for one in waiting)
         if waiting:
             _conclude(show, api, waiting, airflow.project)
         if options.once:
             return 0 if good else 1
-        show.say("\nEverything keeps running: [bold]Ctrl-C[/] stops it.")
-        while True:
-            services.sleep(3600)
+        for service in pipeline.when_idle:
+            services.start(service)
+        _tell_what_comes(show, pipeline, catalog)
+        watcher.stay(pipeline.live)
 
 
 # -- starting --------------------------------------------------------------------------------------
 
 
-def _prepare_sample(show: Show, indexes: Sequence[Index], project: Path) -> None:
-    if not has_sample(project):
-        return
-    with show.step("the sample: real flights of 2013, in include/data/flights"):
-        prepare_sample(project, days_of(indexes, project))
+def _prepare_sample(show: Show, indexes: Sequence[Index], pipeline: Pipeline) -> None:
+    if (made := pipeline.live) is not None:
+        with show.step(f"the sample, in {FOLDER / SAMPLE}: {made.told}"):
+            made.feed(datetime.now(UTC))
+    elif has_sample(project := pipeline.airflow.project):
+        with show.step(f"the sample: real flights of 2013, in {SAMPLE}"):
+            prepare_sample(project, days_of(indexes, project))
 
 
-def _start(pipeline: Pipeline, show: Show, services: Services) -> None:
+def _start(pipeline: Pipeline, show: Show, services: Services, indexes: Sequence[Index]) -> None:
     airflow = pipeline.airflow
     for service in pipeline.first:
         services.start(service)
+    _prepare_sample(show, indexes, pipeline)
     if pipeline.before_airflow:
         with show.step(" and ".join(pipeline.before_airflow)):
             services.wait_ready(*pipeline.before_airflow)
     pipeline.prepare(services)
-    migration = airflow.migration()
-    if migration is not None:
-        with show.step("Airflow's metadata database"):
-            services.run(migration)
-            airflow.note_migrated()
+    if pipeline.head_start is not None:
+        services.start(pipeline.head_start)
+    _prepare_database(pipeline, show, services)
     programs = airflow.services()
     with show.step("Airflow: " + ", ".join(service.name for service in programs)):
         for service in programs:
@@ -191,6 +208,19 @@ def _start(pipeline: Pipeline, show: Show, services: Services) -> None:
     if rest:
         with show.step(" and ".join(rest)):
             services.wait_ready(*rest)
+
+
+def _prepare_database(pipeline: Pipeline, show: Show, services: Services) -> None:
+    airflow, live = pipeline.airflow, pipeline.live
+    has_runs = airflow.has_database()
+    migration = airflow.migration()
+    if migration is not None:
+        with show.step("Airflow's metadata database"):
+            services.run(migration)
+            airflow.note_migrated()
+    if live is not None and live.fresh and has_runs:
+        with show.step("Airflow forgets the runs of the last time"):
+            forget([dag_id(one.name) for one in live.moved_indexes()], airflow.environment())
 
 
 def _tell_where(pipeline: Pipeline, show: Show, folder: Path) -> None:
@@ -206,6 +236,21 @@ def _tell_where(pipeline: Pipeline, show: Show, folder: Path) -> None:
     for what, where in lines:
         show.say(f"  [dim]{what:<{width}}[/]  {where}")
     show.say("")
+
+
+def _tell_what_comes(show: Show, pipeline: Pipeline, catalog: Catalog) -> None:
+    going = [entry.index for entry in catalog.entries.values() if entry.index.end is None]
+    now = datetime.now(UTC)
+    if going:
+        soon = min(going, key=lambda one: one.timeline.end_of(one.timeline.ended_by(now) + 1))
+        due = soon.timeline.end_of(soon.timeline.ended_by(now) + 1)
+        show.say(
+            f"\nIt goes on by itself: an update every {format_duration(soon.update_every)}, the "
+            f"next at {due:%H:%M} UTC."
+        )
+    if pipeline.live is not None:
+        show.say(f"On the command line: [bold]cd {FOLDER}; tidetable status flights_sweep[/]")
+    show.say("Everything keeps running: [bold]Ctrl-C[/] stops it.\n")
 
 
 def _ways_in(airflow: Airflow, show: Show) -> list[tuple[str, str]]:
@@ -241,31 +286,57 @@ class Watcher:
         self._waiting = waiting
         self._pictured: set[str] = set()
 
+    def begin(self) -> None:
+        """Where the tables stand before anything runs."""
+        self._look(_silent)  # what an earlier run did is no news
+        self._pictured = {one.index.name for one in self._waiting if one.slot is not None}
+        for one in self._waiting:
+            if one.slot is not None:
+                self._show.say(f"{one.index.name} goes on from slot {one.slot}.")
+
     def watch(self, options: Options) -> None:
         """Until every index is done, or has failed, or the time is over."""
         began = asked = time.monotonic()
-        self._look(_silent)  # what an earlier run did is no news
-        for one in self._waiting:
-            if one.slot is not None:
-                self._pictured.add(one.index.name)
-                self._show.say(f"{one.index.name} goes on from slot {one.slot}.")
         with self._reporting() as tell:
             while going := [one for one in self._waiting if one.outcome is Outcome.GOING]:
-                self._services.sleep(LOOK_EVERY_S)
                 self._look(tell)
+                self._services.sleep(LOOK_EVERY_S)
                 if time.monotonic() - asked >= ASK_EVERY_S:
-                    for one in going:
-                        one.ask(self._api, self._project)
+                    self._ask(going)
                     asked = time.monotonic()
                 if options.once and time.monotonic() - began > options.limit_s:
                     self._give_up(going, options.limit_s)
                     return
+
+    def stay(self, live: Live | None) -> NoReturn:
+        """Tells each update and each failure from then on, and keeps the sample going."""
+        fed = time.monotonic()
+        for one in self._waiting:
+            one.again()
+        while True:
+            self._services.sleep(ASK_EVERY_S)
+            self._look(self._line)
+            for one in self._waiting:
+                self._ask([one])
+                if one.outcome is Outcome.FAILED:
+                    _tell_failure(self._show, one)
+                one.again()
+            if live is not None:
+                live.refresh()
+                if time.monotonic() - fed > FEED_EVERY_S:
+                    live.feed(datetime.now(UTC))
+                    fed = time.monotonic()
 
     def _look(self, tell: Callable[[CatchUp, UpdateRow], None]) -> None:
         for one in self._waiting:
             with suppress(TidetableError):  # a table that is wrong is told by its DAG
                 for row in one.look():
                     tell(one, row)
+
+    def _ask(self, going: Sequence[CatchUp]) -> None:
+        for one in going:
+            with suppress(AirflowUnreachable):  # busy: should it have ended, the services tell
+                one.ask(self._api, self._project)
 
     def _give_up(self, going: Sequence[CatchUp], limit_s: float) -> None:
         errors = self._api.import_errors()
@@ -292,8 +363,9 @@ class Watcher:
 
     def _line(self, one: CatchUp, row: UpdateRow) -> None:
         took = "" if row.seconds is None else f"  {row.seconds:.1f} s"
+        of = f" of {one.last_slot}" if row.slot <= one.last_slot else ""
         self._show.say(
-            f"{one.index.name:<{self._width}}  slot {row.slot:>2} of {one.last_slot}  "
+            f"{one.index.name:<{self._width}}  slot {row.slot:>2}{of}  "
             f"{row.as_of:%H:%M}  +{row.inserted:<3} -{row.expired:<3} live {row.live:>4}{took}"
         )
         self._tell_first(one)
@@ -351,20 +423,21 @@ def _conclude(show: Show, api: AirflowApi, waiting: Sequence[CatchUp], project: 
                 f"{found.median_s:5.1f}   longest {found.longest_s:5.1f}   {found.runs} runs"
             )
     for one in waiting:
-        if one.outcome is Outcome.DONE:
-            continue
-        show.say(f"\n[red]{one.index.name}: {escape(one.why)}.[/]")
-        for failure in one.failures:
-            show.say(
-                f"The task [bold]{failure.task_id}[/] of {failure.run_id} failed. Its log ends:"
-            )
-            for line in failure.log:
-                show.say(f"    {escape(line[:LOG_WIDTH_MAX])}")
+        if one.outcome is not Outcome.DONE:
+            _tell_failure(show, one)
     if all(one.outcome is Outcome.DONE for one in waiting):
         show.say(
             f"[green]Caught up after {show.elapsed}:[/] all runs succeeded, the tables stand at "
-            "their ends, the last quality reports are good."
+            "their last slots, the last quality reports are good."
         )
+
+
+def _tell_failure(show: Show, one: CatchUp) -> None:
+    show.say(f"\n[red]{one.index.name}: {escape(one.why)}.[/]")
+    for failure in one.failures:
+        show.say(f"The task [bold]{failure.task_id}[/] of {failure.run_id} failed. Its log ends:")
+        for line in failure.log:
+            show.say(f"    {escape(line[:LOG_WIDTH_MAX])}")
 
 
 def _show_tables(show: Show, waiting: Sequence[CatchUp]) -> None:

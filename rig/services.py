@@ -70,6 +70,9 @@ class Service:
     user: str | None = None
     group: int | None = None
 
+    may_end: bool = False
+    """Nobody needs it for long: when it ends, in whatever way, the others go on."""
+
 
 class Services:
     """The services of one run. Not for use by several threads."""
@@ -173,6 +176,8 @@ class Services:
         """Raises if a service has ended that should run."""
         self._listen(wait=False)
         for name, status in self._ended.items():
+            if self._services[name].may_end:
+                continue
             raise self._failure(name, f"has ended unexpectedly ({_ending(status)})")
 
     def sleep(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +78,25 @@ def write_flights(folder: Path, days: Iterable[date] | None = None) -> list[date
         by_day = dict(iter(flights.groupby(flights["reported_at"].dt.date)))
         for day in missing:
             _write(by_day[day], _file(folder, day))
+    return missing
+
+
+def write_moved_flights(
+    folder: Path, days: Iterable[date], move: Callable[[pd.Series], pd.Series]
+) -> list[date]:
+    """Write one file for each of `days` that has none, with all times moved; return those days.
+
+    `move` takes a column of times and returns them as they shall be. A day on which nothing
+    happens then gets a file without rows: a source that has none looks as if it were late.
+    """
+    missing = [day for day in sorted(set(days)) if not _file(folder, day).exists()]
+    if missing:
+        flights = read_flights()
+        for column in ("reported_at", "departed_at", "landed_at"):
+            flights[column] = move(flights[column])
+        day_of = flights["reported_at"].dt.date
+        for day in missing:
+            _write(flights[day_of == day], _file(folder, day))
     return missing
 
 

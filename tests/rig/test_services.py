@@ -144,6 +144,19 @@ def test_a_service_that_is_killed_later(tmp_path: Path) -> None:
             services.sleep(10)
 
 
+@pytest.mark.parametrize("status", [0, 3])
+def test_one_that_may_end_takes_nobody_along(tmp_path: Path, status: int) -> None:
+    with Services(tmp_path) as services:
+        pid = services.start(Service("sleeper", python("import time; time.sleep(600)")))
+        passing = services.start(
+            Service("passing", python(f"raise SystemExit({status})"), may_end=True)
+        )
+        services.wait_ready()
+        assert until(lambda: not lives(passing))
+        services.sleep(0.5)
+        assert lives(pid)
+
+
 def test_a_service_that_never_gets_ready(tmp_path: Path) -> None:
     with Services(tmp_path) as services:
         command = python("import time; time.sleep(600)")
