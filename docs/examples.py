@@ -2,7 +2,8 @@
 
     .venv/bin/python docs/examples.py
 
-For whoever has changed what a command prints. Needs the sample (make run) and takes a minute.
+For whoever has changed what a command prints. Needs the sample
+(include/sample/flights.py) and takes a minute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The page in a real browser, inside a real Airflow: seen, used and looked at from the outside.
 
 TIDETABLE_SCREENSHOTS=1 makes the pictures docs/images/page*.png anew, from this project's own
-indexes (make run first); otherwise nothing is written outside of the test's folder.
+indexes (make run ONCE=1 first); otherwise nothing is written outside of the test's folder.
 """
 
 from __future__ import annotations
