@@ -14,7 +14,8 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.core.failures import gist
 
 COMMANDS = (
-    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "validate",
+    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "history",
+    "quarantine", "validate",
     "maintain", "simulate", "advise",
 )  # fmt: skip
 HIDDEN = ("purge",)  # a name of before

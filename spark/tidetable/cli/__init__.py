@@ -11,7 +11,8 @@ __all__ = ["app", "daily", "main", "planning", "repair"]
 
 # As --help and docs/commands.md list them.
 _ORDER = (
-    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "validate",
+    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "history",
+    "quarantine", "validate",
     "maintain", "purge", "simulate", "advise",
 )  # fmt: skip
 app.registered_commands.sort(key=lambda one: _ORDER.index(one.callback.__name__))  # type: ignore[union-attr]

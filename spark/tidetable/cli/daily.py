@@ -19,6 +19,7 @@ from tidetable.cli.options import (
     InsertedTo,
     KeyFrom,
     KeyTo,
+    Last,
     Slot,
     load,
     parse_when,
@@ -117,8 +118,20 @@ def _target(
 
 
 @app.command()
-def status(index: IndexName, as_json: AsJson = False) -> None:
-    """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM."""
+def status(
+    index: Annotated[
+        str | None,
+        typer.Argument(metavar="[INDEX]", help="A name, or a YAML file; without it all indexes."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM.
+
+    Without INDEX: where each index of the project stands, and how it is.
+    """
+    if index is None:
+        _show_all(output(as_json))
+        return
     from tidetable.advisor.drift import drift
     from tidetable.output import answers
     from tidetable.table.state import IndexTable
@@ -129,6 +142,24 @@ def status(index: IndexName, as_json: AsJson = False) -> None:
     parted = drift(found.index, IndexTable(described).required_state())
     data = found.as_json() | {"drift": None if parted is None else parted.as_json()}
     output(as_json).answer(data, lambda: answers.standing(found, parted))
+
+
+def _show_all(out: Output) -> None:
+    from tidetable.config.loading import INDEXES
+    from tidetable.output import lists
+    from tidetable.page.standing import entries, stand
+    from tidetable.pipeline.catalog import read_catalog
+    from tidetable.quality import reports_home
+
+    catalog = read_catalog()
+    reports, now = reports_home(catalog.root), datetime.now(UTC)
+    found = [stand(entry, now, reports).as_json() for entry in entries(catalog)]
+    if not found:
+        raise UserError(
+            f"There is no index in {catalog.root / INDEXES}. Write one, or give the path of a YAML "
+            "file: tidetable status FILE."
+        )
+    out.rows(map(lists.standing_data, found), lambda _: lists.standings(found))
 
 
 @app.command()
@@ -145,6 +176,50 @@ def plan(
 
     coming = outlook(load(index), slot)
     output(as_json).answer(coming.as_json(), lambda: answers.planned(coming))
+
+
+# -- history and quarantine ----------------------------------------------------------------------
+
+
+@app.command()
+def history(index: IndexName, last: Last = 20, as_json: AsJson = False) -> None:
+    """What each commit of an update, a replay or a rebuild did. Starts no JVM."""
+    from tidetable.output import lists
+    from tidetable.table.history import Updates
+
+    described = load(index)
+    found = Updates(described).last(last)
+    if not found:
+        _require_table(described)
+    output(as_json).rows((row.as_json() for row in found), lambda _: lists.history(found))
+
+
+@app.command()
+def quarantine(
+    index: IndexName,
+    slot: Annotated[int | None, typer.Option("--slot", metavar="J", help="Of this slot.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="R", help="With this in the reason.")
+    ] = None,
+    last: Last = 20,
+    as_json: AsJson = False,
+) -> None:
+    """The rows that were not taken: why, and the column that is bad. Starts no JVM."""
+    from tidetable.output import lists
+    from tidetable.table.bad_rows import bad_rows
+
+    described = load(index)
+    found = bad_rows(described, last, slot=slot, reason=reason)
+    if not found.total:
+        _require_table(described)
+    output(as_json).rows((row.as_json() for row in found.rows), lambda _: lists.quarantine(found))
+
+
+def _require_table(index: Index) -> None:
+    """Nothing to show is right only for an index that has a table."""
+    from tidetable.table.state import IndexTable
+
+    IndexTable(index).required_state()
 
 
 # -- probe and scan ------------------------------------------------------------------------------

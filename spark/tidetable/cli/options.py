@@ -36,6 +36,7 @@ AsJson = Annotated[
         help="One JSON object per line, for programs.",
     ),
 ]  # fmt: skip
+Last = Annotated[int, typer.Option("--last", metavar="N", help="The newest N.", min=1)]
 Slot = Annotated[
     int | None, typer.Option("--slot", help="The table as it was after this earlier update.")
 ]

@@ -24,11 +24,12 @@ from tidetable.engine.times import (
     timestamp_sql,
 )
 from tidetable.table.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT, RAW, REASON
+from tidetable.table.reasons import Reason
 
-NO_ARRIVAL = "no readable arrival time"
+NO_ARRIVAL = Reason.NO_ARRIVAL.value
 """Such a row belongs to no slot: it turns up in every batch and is quarantined once."""
 
-LATE = "arrived late"
+LATE = Reason.LATE.value
 
 PATH_SPAN_MAX = 2
 """In a path that spans so many slots at most, there is next to nothing to skip."""
@@ -57,7 +58,8 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
     as_read = {field.name: field.dataType for field in frame.schema}
     typed, unreadable = [], []
     if rows.has_corrupt:
-        unreadable.append(f"CASE WHEN {CORRUPT} IS NOT NULL THEN 'not readable as a record' END")
+        no_record = sql_text(Reason.NO_RECORD)
+        unreadable.append(f"CASE WHEN {CORRUPT} IS NOT NULL THEN {no_record} END")
     for name, data_type in declared.items():
         column = quoted(name)
         if name in times:
@@ -67,7 +69,7 @@ def staged(index: Index, rows: SourceRows, first: int, last: int) -> DataFrame:
         else:
             cast = f"try_cast({column} AS {type_sql(data_type)})"
             typed.append(f"{cast} AS {column}")
-            why = sql_text(f"wrong type: {name}")
+            why = sql_text(f"{Reason.WRONG_TYPE}{name}")
             unreadable.append(f"CASE WHEN {column} IS NOT NULL AND {cast} IS NULL THEN {why} END")
     reason = f"coalesce({', '.join(unreadable)})" if unreadable else "CAST(NULL AS STRING)"
     raw = f"struct({', '.join(quoted(name) for name in as_read)})"
@@ -123,12 +125,12 @@ def _judged(frame: DataFrame, index: Index) -> DataFrame:
     reasons: list[tuple[str, str | None]] = [
         (f"{arrived} IS NULL", NO_ARRIVAL),
         (f"{REASON} IS NOT NULL", None),
-        (no_key, "no key"),
-        (f"{inserted} IS NULL", "no readable insertion time"),
-        (f"{expires} IS NULL", "no readable expiration time"),
-        (f"{expires} < {inserted}", "expires before it was inserted"),
-        (f"{inserted} > {arrived}", "inserted after it arrived"),
-        (f"{lives} > {in_micros(index.longest_lifetime)}L", "outlives the longest lifetime"),
+        (no_key, Reason.NO_KEY),
+        (f"{inserted} IS NULL", Reason.NO_INSERTION),
+        (f"{expires} IS NULL", Reason.NO_EXPIRATION),
+        (f"{expires} < {inserted}", Reason.EXPIRES_FIRST),
+        (f"{inserted} > {arrived}", Reason.INSERTED_LATER),
+        (f"{lives} > {in_micros(index.longest_lifetime)}L", Reason.OUTLIVES),
     ]
     cases = " ".join(
         f"WHEN {test} THEN {REASON if reason is None else sql_text(reason)}"

@@ -47,7 +47,7 @@ _TABLE_WIDTH = 1_000
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     name: str
     values: Sequence[str]
     justify: Literal["left", "right"] = "right"
@@ -85,7 +85,7 @@ class _FirstThatFits:
         return Measurement.get(console, options, self.chosen(console, options))
 
 
-def _fitted_table(columns: Sequence[_Column]) -> RenderableType:
+def fitted_table(columns: Sequence[Column]) -> RenderableType:
     ranks = [0, *sorted(column.rank for column in columns if column.rank)]
 
     def without(dropped: int) -> Callable[[], RenderableType]:
@@ -94,7 +94,7 @@ def _fitted_table(columns: Sequence[_Column]) -> RenderableType:
     return _FirstThatFits([without(rank) for rank in ranks])
 
 
-def _table(columns: Sequence[_Column]) -> Table:
+def _table(columns: Sequence[Column]) -> Table:
     table = _empty_table()
     for column in columns:
         table.add_column(one_line(column.name), justify=column.justify)
@@ -126,7 +126,7 @@ class UpdateLines:
             self.widths[name] = max(self.widths[name], len(values[name]))
         self._print(values, columns)
 
-    def _fitting(self, columns: Sequence[_Column]) -> dict[str, int]:
+    def _fitting(self, columns: Sequence[Column]) -> dict[str, int]:
         widths = {one.name: max(len(one.name), 3, len(one.values[0])) for one in columns}
         for column in sorted((one for one in columns if one.rank), key=lambda one: one.rank):
             if sum(widths.values()) + 2 * (len(widths) - 1) <= self.console.width:
@@ -134,7 +134,7 @@ class UpdateLines:
             del widths[column.name]
         return widths
 
-    def _print(self, values: Mapping[str, str], columns: Sequence[_Column]) -> None:
+    def _print(self, values: Mapping[str, str], columns: Sequence[Column]) -> None:
         to_left = {column.name for column in columns if column.justify == "left"}
         cells = [
             values[name].ljust(width) if name in to_left else values[name].rjust(width)
@@ -144,22 +144,22 @@ class UpdateLines:
         self.console.print(one_line("  ".join(cells).rstrip()), soft_wrap=True)
 
 
-def _update_columns(report: UpdateReport) -> list[_Column]:
-    def number(name: str, rank: int = 0, *, of: str = "") -> _Column:
-        return _Column(name, [f"{getattr(report, of or name):,}"], rank=rank)
+def _update_columns(report: UpdateReport) -> list[Column]:
+    def number(name: str, rank: int = 0, *, of: str = "") -> Column:
+        return Column(name, [f"{getattr(report, of or name):,}"], rank=rank)
 
     return [
-        _Column("slot", [str(report.slot)]),
-        _Column("as of", [short_time(report.as_of)], "left", rank=3),
+        Column("slot", [str(report.slot)]),
+        Column("as of", [short_time(report.as_of)], "left", rank=3),
         number("inserted"),
         number("expired"),
         number("dead", 4, of="dead_on_arrival"),
         number("bad", of="quarantined"),
         number("live"),
         number("rewritten", 5, of="rewritten_rows"),
-        _Column("written", [human_bytes(report.written_bytes)]),
+        Column("written", [human_bytes(report.written_bytes)]),
         number("cells", 1),
-        _Column("s", [f"{report.seconds:.1f}"], rank=2),
+        Column("s", [f"{report.seconds:.1f}"], rank=2),
     ]
 
 
@@ -167,17 +167,17 @@ def status_table(found: Iterable[Status]) -> RenderableType:
     """One line for each index, to compare them."""
     found = list(found)
     uneven = [one.imbalance for one in found]
-    return _fitted_table(
+    return fitted_table(
         [
-            _Column("index", [one.index.name for one in found], "left"),
-            _Column("scheme", [one.index.build_scheme().short_label for one in found], "left"),
-            _Column("slot", [str(one.slot) for one in found]),
-            _Column("as of", [short_time(format_time(one.as_of)) for one in found], "left", rank=1),
-            _Column("live", [f"{one.live:,}" for one in found]),
-            _Column("cells", [str(len(one.cells)) for one in found], rank=2),
-            _Column("files", [f"{one.files:,}" for one in found]),
-            _Column("size", [human_bytes(one.bytes) for one in found]),
-            _Column("imbalance", ["-" if x is None else f"{x:.2f}" for x in uneven]),
+            Column("index", [one.index.name for one in found], "left"),
+            Column("scheme", [one.index.build_scheme().short_label for one in found], "left"),
+            Column("slot", [str(one.slot) for one in found]),
+            Column("as of", [short_time(format_time(one.as_of)) for one in found], "left", rank=1),
+            Column("live", [f"{one.live:,}" for one in found]),
+            Column("cells", [str(len(one.cells)) for one in found], rank=2),
+            Column("files", [f"{one.files:,}" for one in found]),
+            Column("size", [human_bytes(one.bytes) for one in found]),
+            Column("imbalance", ["-" if x is None else f"{x:.2f}" for x in uneven]),
         ]
     )
 
@@ -219,7 +219,7 @@ def rows_table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Ren
     """Rows as a table or, if that is wider than the terminal, one value a line."""
     shown = [[plain(row.get(name)) for name in columns] for row in rows]
     by_column = list(zip(*shown, strict=True)) or [()] * len(columns)
-    table = [_Column(name, values, "left") for name, values in zip(columns, by_column, strict=True)]
+    table = [Column(name, values, "left") for name, values in zip(columns, by_column, strict=True)]
     return _FirstThatFits([lambda: _table(table), lambda: _records(columns, shown)])
 
 
@@ -497,18 +497,18 @@ def advice(found: Advice) -> RenderableType:
     shown = found.best or found.nearest
     predicted = [one.prediction for one in shown]
     schemes = [one.setting.build(workload.period).short_label for one in shown]
-    table = _fitted_table(
+    table = fitted_table(
         [
-            _Column("scheme", schemes, "left"),
-            _Column("total s", [f"{one.total_s:.2f}" for one in shown]),
-            _Column("update s", [f"{one.update_s:.2f}" for one in predicted]),
-            _Column("largest", [f"{one.update_s_max:.2f}" for one in predicted], rank=3),
-            _Column("probe ms", [f"{1000 * one.probe_s:.0f}" for one in predicted]),
-            _Column("scan s", [f"{one.scan_s:.2f}" for one in predicted], rank=2),
-            _Column("written", [f"{one.written_per_inserted:.2f}" for one in predicted]),
-            _Column("files", [f"{one.files:.0f}" for one in predicted]),
-            _Column("dead", [f"{one.dead:.2f}" for one in predicted], rank=1),
-            _Column("purged in", [human_duration(one.purge_within) for one in predicted], rank=4),
+            Column("scheme", schemes, "left"),
+            Column("total s", [f"{one.total_s:.2f}" for one in shown]),
+            Column("update s", [f"{one.update_s:.2f}" for one in predicted]),
+            Column("largest", [f"{one.update_s_max:.2f}" for one in predicted], rank=3),
+            Column("probe ms", [f"{1000 * one.probe_s:.0f}" for one in predicted]),
+            Column("scan s", [f"{one.scan_s:.2f}" for one in predicted], rank=2),
+            Column("written", [f"{one.written_per_inserted:.2f}" for one in predicted]),
+            Column("files", [f"{one.files:.0f}" for one in predicted]),
+            Column("dead", [f"{one.dead:.2f}" for one in predicted], rank=1),
+            Column("purged in", [human_duration(one.purge_within) for one in predicted], rank=4),
         ]
     )
     parts: list[RenderableType] = [Text(source), table]
