@@ -71,6 +71,7 @@ def test_all_indexes_in_one_table(project: Project) -> None:
     assert "late" in lines["old"]
     assert "updates behind: slot" in lines["old"]
     assert "include/indexes/wrong.yaml" in lines["wrong"]
+    assert all(len(line) < 140 for line in lines.values())
 
 
 def test_a_narrow_terminal_keeps_name_slot_lag_and_health(project: Project) -> None:
@@ -208,5 +209,8 @@ def test_every_reason_but_an_unreadable_record_has_a_column(index: Index) -> Non
     without = [reason for reason in Reason if not blamed_column(index, reason)]
     assert without == [Reason.NO_RECORD, Reason.WRONG_TYPE]
     assert blamed_column(index, f"{Reason.WRONG_TYPE}size") == "size"
-    assert blamed_column(replace(index, expires_at=None, lifetime="interval 1 hour"), Reason.OUTLIVES) == index.inserted_at
+    assert (
+        blamed_column(replace(index, expires_at=None, lifetime="interval 1 hour"), Reason.OUTLIVES)
+        == index.inserted_at
+    )
     assert timedelta(0) < index.update_every

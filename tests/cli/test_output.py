@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.cli.handmade import make_table
 from tests.cli.runner import Outcome, tidetable
 from tests.workspace import SCHEMA, Workspace, row
 from tidetable.core.errors import UserError
-from tidetable.output.terminal import visible, visible_json
+from tidetable.output.terminal import Output, visible, visible_json
 from tidetable.table.report import UpdateReport
 
 REPORT = UpdateReport(
@@ -63,6 +64,26 @@ def test_slots_that_are_committed_are_shown_before_the_error(
     assert found.err.splitlines()[-1] == "error: The third is wrong."
     for_programs = update(things, monkeypatch, UserError("The third is wrong."), "--json")
     assert [one["slot"] for one in for_programs.objects] == [1, 2]
+
+
+def test_without_a_terminal_a_line_says_how_many_commits_are_to_come(
+    things: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = update(things, monkeypatch, UserError("The third is wrong."))
+    line = "things: 3 commits to make; each is shown once it is made."
+    assert found.err.splitlines()[0] == line
+    assert line not in update(things, monkeypatch, UserError("No."), "--json").err
+
+
+def test_a_terminal_shows_which_commit_of_how_many_is_under_way(
+    things: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Output(file=StringIO(), force_terminal=True, width=100, highlight=False)
+    monkeypatch.setattr("tidetable.cli.output._OUT", screen)
+    found = update(things, monkeypatch, UserError("The third is wrong."))
+    assert "commits to make" not in found.err
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "things: commit 3 of 3" in shown
 
 
 def test_a_stop_says_where_the_table_stands_and_how_to_go_on(

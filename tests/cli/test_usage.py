@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import typer
 
 from tests.cli.runner import tidetable
 from tidetable.cli import app
@@ -19,6 +22,7 @@ COMMANDS = (
     "maintain", "simulate", "advise",
 )  # fmt: skip
 HIDDEN = ("purge",)  # a name of before
+ALL = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("command", COMMANDS + HIDDEN)
@@ -38,6 +42,61 @@ def test_without_arguments_it_lists_the_commands() -> None:
     found = tidetable()
     assert all(command in found.out + found.err for command in COMMANDS)
     assert not any(f" {command} " in found.out + found.err for command in HIDDEN)
+
+
+def test_the_commands_are_listed_in_groups() -> None:
+    lines = tidetable("--help").out.splitlines()
+    panels: dict[str, list[str]] = {}
+    for line in lines:
+        if line.startswith("╭─"):
+            panels[line.split()[1]] = []
+        elif line.startswith("│ ") and line[2] not in " -":
+            panels[list(panels)[-1]].append(line.split()[1])
+    assert panels == {
+        "Options": [],
+        "Daily": ["update", "status", "plan", "probe", "scan", "history", "quarantine"],
+        "Repair": ["replay", "rebuild", "validate", "maintain"],
+        "Planning": ["check", "simulate", "advise"],
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_in_its_help_is_a_call_of_the_command(command: str) -> None:
+    found = tidetable(command, "--help", COLUMNS="120").out
+    example = next(line for line in found.splitlines() if line.startswith(" Example: "))
+    program, name, *arguments = shlex.split(example.removeprefix(" Example: "))
+    assert (program, name) == ("tidetable", command)
+    ALL[command].make_context(command, arguments)  # raises if it is not understood
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *HIDDEN])
+def test_a_flag_is_shown_without_a_type(command: str) -> None:
+    found = tidetable(*([command] if command else []), "--help").out
+    assert "--help" in found
+    assert "bool" not in found
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("tidetable hist", ["history"]),
+        ("tidetable maintain --p", ["--purge"]),
+        ("tidetable status fl", ["flights_sweep"]),
+        ("tidetable probe fl", ["flights_sweep"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_indexes(
+    words: str, offered: list[str], tmp_path: Path
+) -> None:
+    indexes = tmp_path / "include" / "indexes"
+    indexes.mkdir(parents=True)
+    for name in ("flights_sweep", "other"):
+        (indexes / f"{name}.yaml").touch()
+    found = tidetable(
+        _TIDETABLE_COMPLETE="complete_bash", COMP_WORDS=words, TIDETABLE_HOME=str(tmp_path),
+        COMP_CWORD=str(len(words.split()) - 1),
+    )  # fmt: skip
+    assert found.out.split() == offered
 
 
 def test_version() -> None:

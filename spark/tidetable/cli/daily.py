@@ -20,12 +20,13 @@ from tidetable.cli.options import (
     KeyFrom,
     KeyTo,
     Last,
+    OptionalIndexName,
     Slot,
     load,
     parse_when,
 )
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import app
+from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 # -- update --------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.DAILY, "tidetable update flights_sweep --until 2013-01-02T14:00:00Z")
 def update(
     index: IndexName,
     until: Annotated[
@@ -117,14 +118,8 @@ def _target(
 # -- status and plan -----------------------------------------------------------------------------
 
 
-@app.command()
-def status(
-    index: Annotated[
-        str | None,
-        typer.Argument(metavar="[INDEX]", help="A name, or a YAML file; without it all indexes."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@command(Panel.DAILY, "tidetable status flights_sweep")
+def status(index: OptionalIndexName = None, as_json: AsJson = False) -> None:
     """Slot, live rows, files, and how evenly the cells are filled. Starts no JVM.
 
     Without INDEX: where each index of the project stands, and how it is.
@@ -162,7 +157,7 @@ def _show_all(out: Output) -> None:
     out.rows(map(lists.standing_data, found), lambda _: lists.standings(found))
 
 
-@app.command()
+@command(Panel.DAILY, "tidetable plan flights_sweep --slot 7")
 def plan(
     index: IndexName,
     slot: Annotated[
@@ -178,54 +173,10 @@ def plan(
     output(as_json).answer(coming.as_json(), lambda: answers.planned(coming))
 
 
-# -- history and quarantine ----------------------------------------------------------------------
-
-
-@app.command()
-def history(index: IndexName, last: Last = 20, as_json: AsJson = False) -> None:
-    """What each commit of an update, a replay or a rebuild did. Starts no JVM."""
-    from tidetable.output import lists
-    from tidetable.table.history import Updates
-
-    described = load(index)
-    found = Updates(described).last(last)
-    if not found:
-        _require_table(described)
-    output(as_json).rows((row.as_json() for row in found), lambda _: lists.history(found))
-
-
-@app.command()
-def quarantine(
-    index: IndexName,
-    slot: Annotated[int | None, typer.Option("--slot", metavar="J", help="Of this slot.")] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="R", help="With this in the reason.")
-    ] = None,
-    last: Last = 20,
-    as_json: AsJson = False,
-) -> None:
-    """The rows that were not taken: why, and the column that is bad. Starts no JVM."""
-    from tidetable.output import lists
-    from tidetable.table.bad_rows import bad_rows
-
-    described = load(index)
-    found = bad_rows(described, last, slot=slot, reason=reason)
-    if not found.total:
-        _require_table(described)
-    output(as_json).rows((row.as_json() for row in found.rows), lambda _: lists.quarantine(found))
-
-
-def _require_table(index: Index) -> None:
-    """Nothing to show is right only for an index that has a table."""
-    from tidetable.table.state import IndexTable
-
-    IndexTable(index).required_state()
-
-
 # -- probe and scan ------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.DAILY, "tidetable probe flights_sweep N14228 --alive-at 2013-01-02T16:30:00Z")
 def probe(
     index: IndexName,
     keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys.")] = None,
@@ -259,7 +210,7 @@ def probe(
     )
 
 
-@app.command()
+@command(Panel.DAILY, "tidetable scan flights_sweep --count")
 def scan(
     index: IndexName,
     key_from: KeyFrom = None,
@@ -336,3 +287,47 @@ def _count(out: Output, seen: View, wanted: Restriction, engine: Engine) -> int:
     from tidetable.engine import reading
 
     return reading.frame(spark, seen, wanted).count()
+
+
+# -- history and quarantine ----------------------------------------------------------------------
+
+
+@command(Panel.DAILY, "tidetable history flights_sweep --last 5")
+def history(index: IndexName, last: Last = 20, as_json: AsJson = False) -> None:
+    """What each commit of an update, a replay or a rebuild did. Starts no JVM."""
+    from tidetable.output import lists
+    from tidetable.table.history import Updates
+
+    described = load(index)
+    found = Updates(described).last(last)
+    if not found:
+        _require_table(described)
+    output(as_json).rows((row.as_json() for row in found), lambda _: lists.history(found))
+
+
+@command(Panel.DAILY, "tidetable quarantine flights_sweep --reason expiration")
+def quarantine(
+    index: IndexName,
+    slot: Annotated[int | None, typer.Option("--slot", metavar="J", help="Of this slot.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="R", help="With this in the reason.")
+    ] = None,
+    last: Last = 20,
+    as_json: AsJson = False,
+) -> None:
+    """The rows that were not taken: why, and the column that is bad. Starts no JVM."""
+    from tidetable.output import lists
+    from tidetable.table.bad_rows import bad_rows
+
+    described = load(index)
+    found = bad_rows(described, last, slot=slot, reason=reason)
+    if not found.total:
+        _require_table(described)
+    output(as_json).rows((row.as_json() for row in found.rows), lambda _: lists.quarantine(found))
+
+
+def _require_table(index: Index) -> None:
+    """Nothing to show is right only for an index that has a table."""
+    from tidetable.table.state import IndexTable
+
+    IndexTable(index).required_state()

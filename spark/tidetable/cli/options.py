@@ -26,9 +26,28 @@ def wants_json(ctx: typer.Context) -> bool:
     return bool(ctx.meta.get(_JSON, False))
 
 
+def _index_names(incomplete: str) -> list[str]:
+    """What a shell offers for INDEX."""
+    from tidetable.config import index_files, project_root
+
+    names = (path.stem for path in index_files(project_root()))
+    return [name for name in names if name.startswith(incomplete)]
+
+
 IndexName = Annotated[
-    str, typer.Argument(metavar="INDEX", help="A name under include/indexes, or a YAML file.")
-]
+    str,
+    typer.Argument(
+        metavar="INDEX", autocompletion=_index_names,
+        help="A name under include/indexes, or a YAML file.",
+    ),
+]  # fmt: skip
+OptionalIndexName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[INDEX]", autocompletion=_index_names,
+        help="A name under include/indexes, or a YAML file; without it all indexes.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[
     bool,
     typer.Option(

@@ -130,31 +130,26 @@ class ConsoleOutput(Output):
 
     @contextmanager
     def commits(self, index: Index, expected: int) -> Iterator[Callable[[UpdateReport], None]]:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         from tidetable.output.show import UpdateLines
 
         lines = UpdateLines(_OUT)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                   TimeElapsedColumn())  # fmt: skip
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         # The bar is drawn where the lines go, if that is a terminal: so they go above it.
         bar = _OUT if _OUT.is_terminal else _ERR
         progress = Progress(*columns, console=bar, transient=True, disable=not bar.is_terminal)
-        task = progress.add_task(index.name, total=max(1, expected))
+        task = progress.add_task(_under_way(index, 0, expected), total=max(1, expected))
         done = bad = 0
 
         def show(report: UpdateReport) -> None:
             nonlocal done, bad
             lines.show(report)
             done, bad = done + 1, bad + report.quarantined
-            progress.update(task, advance=1, description=f"{index.name} slot {report.slot}")
+            progress.update(task, advance=1, description=_under_way(index, done, expected))
 
+        if expected > 1 and not bar.is_terminal:
+            self.say(f"{index.name}: {expected} commits to make; each is shown once it is made.")
         try:
             with progress:
                 yield show
@@ -189,6 +184,11 @@ def _told(error: BaseException) -> tuple[str, bool]:
         return str(error), error.retry_can_help
     found = failure(error)
     return found.text, found.retry_can_help
+
+
+def _under_way(index: Index, done: int, expected: int) -> str:
+    """Which commit of how many somebody is waiting for."""
+    return f"{index.name}: commit {min(done + 1, expected)} of {expected}"
 
 
 def _quarantined(index: Index, bad: int) -> str:

@@ -13,7 +13,7 @@ import typer
 from tidetable.cli import running
 from tidetable.cli.options import AsJson, IndexName, load
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import app
+from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # -- check ---------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.PLANNING, "tidetable check flights_sweep --yaml-only")
 def check(
     index: IndexName,
     yaml_only: Annotated[
@@ -75,7 +75,7 @@ def _as_before(metavar: str) -> Any:
     return typer.Option(metavar=metavar, hidden=True)
 
 
-@app.command()
+@command(Panel.PLANNING, "tidetable simulate --scheme '{name: sweep, groups: 8}' --period 36")
 def simulate(
     scheme: Annotated[
         str, typer.Option(metavar="SCHEME", help="As in the YAML: '{name: sweep, groups: 8}'.")
@@ -130,7 +130,7 @@ def simulate(
 # -- advise --------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.PLANNING, "tidetable advise flights_sweep --probes-per-update 20")
 def advise(
     index: IndexName,
     probes_per_update: Annotated[

@@ -9,7 +9,7 @@ import typer
 from tidetable.cli import running
 from tidetable.cli.options import AsJson, IndexName, load
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import app
+from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # -- replay --------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.REPAIR, "tidetable replay flights_sweep --from 4 --dry-run")
 def replay(
     index: IndexName,
     first: Annotated[
@@ -104,7 +104,7 @@ def _replay_in_words(index: Index, state: State | None, first: int, from_source:
 # -- rebuild -------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.REPAIR, "tidetable rebuild flights_sweep --dry-run")
 def rebuild(
     index: IndexName,
     dry_run: Annotated[
@@ -146,7 +146,7 @@ def _show_rebuild(out: Output, state: State) -> None:
 # -- validate ------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.REPAIR, "tidetable validate flights_sweep --due-slot 6")
 def validate(
     index: IndexName,
     due_slot: Annotated[
@@ -201,7 +201,7 @@ def _compared(out: Output, index: Index) -> dict[str, Any]:
 # -- maintain ------------------------------------------------------------------------------------
 
 
-@app.command()
+@command(Panel.REPAIR, "tidetable maintain flights_sweep --force --purge --dry-run")
 def maintain(
     index: IndexName,
     force: Annotated[bool, typer.Option("--force", help="All of it now, due or not.")] = False,
@@ -231,7 +231,7 @@ def maintain(
     output(as_json).answer(done, lambda: show.maintenance(done))
 
 
-@app.command(hidden=True)
+@command(Panel.REPAIR, "tidetable maintain flights_sweep --force --purge", hidden=True)
 def purge(
     index: IndexName,
     yes: Annotated[

@@ -9,10 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tidetable import __version__
@@ -21,8 +24,33 @@ from tidetable.cli.output import output
 from tidetable.core.errors import TidetableError
 
 
+class Panel(StrEnum):
+    """How --help groups the commands."""
+
+    DAILY = "Daily"
+    REPAIR = "Repair"
+    PLANNING = "Planning"
+
+
+class Command(TyperCommand):
+    """One command; its help shows what follows an option, and of a flag that is nothing."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+def _without_types_of_flags(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 class Commands(TyperGroup):
     """All commands: whatever they raise becomes a sentence and an exit status."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -52,10 +80,17 @@ app = typer.Typer(
     cls=Commands,
     help="Delta tables whose rows expire.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def command(
+    panel: Panel, example: str, *, hidden: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a command of a function: where --help lists it, and a call that works."""
+    told = f"[bold]Example:[/] {escape(example)}"
+    return app.command(cls=Command, rich_help_panel=panel.value, epilog=told, hidden=hidden)
 
 
 def _version(wanted: bool) -> None:

@@ -21,7 +21,7 @@ from tidetable.output.show import (
 from tidetable.table.bad_rows import BadRow, BadRows
 from tidetable.table.history_row import UpdateRow
 
-WORDS_MAX = 60
+WORDS_MAX = 40
 """Characters of a sentence, or of a value, that a line of a list has room for."""
 
 _STANDING = ("file", "scheme", "slot", "as_of", "live", "due", "lag", "health", "sentence")
@@ -49,20 +49,21 @@ def standings(found: Sequence[Mapping[str, Any]]) -> RenderableType:
     return fitted_table(
         [
             Column("index", [one["name"] for one in found], "left"),
-            Column("scheme", [one["scheme"] or "-" for one in found], "left", rank=2),
+            Column("scheme", [one["scheme"] or "-" for one in found], "left", rank=1),
             Column("slot", [_number(one["slot"]) for one in found]),
-            Column("as of", [short_time(one["as_of"] or "-") for one in found], "left", rank=3),
+            Column("as of", [short_time(one["as_of"] or "-") for one in found], "left", rank=2),
             Column("lag", [_number(one["lag"]) for one in found]),
             Column("live", [_number(one["live"]) for one in found]),
             Column("health", [one["health_word"] for one in found], "left"),
-            Column("", [_why(one) for one in found], "left", rank=4),
+            Column("", [_why(one) for one in found], "left", rank=3),
         ]
     )
 
 
 def _why(standing: Mapping[str, Any]) -> str:
     """What is wrong, in the first words of its sentence."""
-    return "" if standing["health"] == "ok" else shortened(standing["sentence"])
+    says_all = standing["health"] in ("ok", "empty")
+    return "" if says_all else shortened(standing["sentence"])
 
 
 def _number(number: int | None) -> str:
@@ -81,23 +82,23 @@ def history(rows: Sequence[UpdateRow]) -> RenderableType:
         return Column(name, [f"{getattr(row, of or name):,}" for row in rows], rank=rank)
 
     times = [short_time(format_time(row.as_of)) for row in rows]
-    committed = [short_time(format_time(row.committed_at)) for row in rows]
+    committed = [short_time(format_time(row.committed_at.replace(microsecond=0))) for row in rows]
     seconds = ["-" if row.seconds is None else f"{row.seconds:.1f}" for row in rows]
     return fitted_table(
         [
             numbers("slot"),
-            Column("as of", times, "left", rank=3),
+            Column("as of", times, "left", rank=6),
             Column("kind", [row.kind for row in rows], "left"),
-            Column("committed", committed, "left", rank=6),
-            numbers("read", 5),
+            Column("committed", committed, "left", rank=1),
+            numbers("read", 4),
             numbers("inserted"),
             numbers("expired"),
             numbers("bad", of="quarantined"),
             numbers("live"),
-            numbers("rewritten", 4, of="rewritten_rows"),
+            numbers("rewritten", 5, of="rewritten_rows"),
             Column("written", [human_bytes(row.written_bytes) for row in rows]),
-            numbers("cells", 1),
-            Column("s", seconds, rank=2),
+            numbers("cells", 2),
+            Column("s", seconds, rank=3),
         ]
     )
 
@@ -117,7 +118,7 @@ def quarantine(found: BadRows) -> RenderableType:
             Column("arrived", arrived, "left", rank=1),
             Column("reason", [row.reason for row in rows], "left"),
             Column("column", [row.column or "-" for row in rows], "left"),
-            Column("value", [shortened(_value(row), 40) for row in rows], "left"),
+            Column("value", [shortened(_value(row)) for row in rows], "left"),
         ]
     )
     bad = number_of(found.total, "bad row")
