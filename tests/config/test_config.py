@@ -375,8 +375,8 @@ def test_the_fingerprint_sees_what_is_meant_not_how_it_is_written(project: Path)
             "updateevery:",
             "8: updateevery: unknown field; allowed are name, description, source, key, "
             "valid_from, valid_until, lifetime, update_every, longest_lifetime, start, end, table, "
-            "scheme, keep_versions_for, quarantine, quality, engine, connection, target_file_size; "
-            "did you mean 'update_every'?",
+            "scheme, keep_versions_for, quarantine, quality, engine, connection, target_file_size, "
+            "statistics; did you mean 'update_every'?",
         ),
         ("key: tail_number\n", "", "1: key: is missing; write it: the column that probes look up"),
         (

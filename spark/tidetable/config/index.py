@@ -233,6 +233,9 @@ class Index:
     target_file_size: Annotated[Size, Field(json_schema_extra={"default": "64MB"})] = 64 * 1024**2
     """Files above this size are split by key range, such as 64MB"""
 
+    statistics: tuple[Column, ...] = ()
+    """More columns by whose least and greatest value readers may skip files."""
+
     @property
     def period(self) -> int:
         """p: the number of updates in the longest lifetime, rounded up."""

@@ -19,10 +19,8 @@ from tidetable.table.log import open_log
 from tidetable.table.place import INCOMING, PROPERTY_INDEX
 from tidetable.table.retention import retention
 from tidetable.table.state import PROPERTY_CHOSEN, PROPERTY_LAYOUT
+from tidetable.table.statistics import statistics_property
 from tidetable.table.storage import remove_folder
-
-_WITHOUT_STATISTICS = frozenset({"binary", "boolean"})
-"""Delta keeps no bounds for these and refuses to be asked for them."""
 
 
 def create_table(
@@ -36,9 +34,6 @@ def create_table(
     `chosen` tells by what the advisor chose the scheme, if it did.
     """
     uses_vectors = index.build_scheme().uses_deletion_vectors
-    statistics = [index.inserted_at, index.expires_at or "_expires_at"]
-    if schema[index.key].dataType.typeName() not in _WITHOUT_STATISTICS:
-        statistics.insert(0, index.key)
     properties = {
         PROPERTY_INDEX: index.name,
         PROPERTY_LAYOUT: json.dumps(index.layout_fingerprint, sort_keys=True),
@@ -47,10 +42,7 @@ def create_table(
         "delta.checkpointInterval": "10",
         **({} if chosen is None else {PROPERTY_CHOSEN: json.dumps(chosen, sort_keys=True)}),
         **retention(index),
-        "delta.dataSkippingStatsColumns": ",".join(
-            quoted(name)
-            for name in dict.fromkeys([*statistics, "_insertion_slot", "_expiration_slot"])
-        ),
+        **statistics_property(index, {field.name: field.dataType.typeName() for field in schema}),
     }
     try:
         rules = _rules_by_spark(spark, index.table, schema, properties)

@@ -44,6 +44,7 @@ from tidetable.engine.source_files import (
 )
 from tidetable.engine.sql import quoted, type_sql
 from tidetable.table.columns import ADDED, EXPIRES_AT, RESERVED
+from tidetable.table.statistics import has_bounds
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -419,8 +420,8 @@ class Source:
 
     def _check_columns(self, declared: StructType) -> None:
         names = declared.fieldNames()
-        wanted = {self.index.key: "key", **dict.fromkeys(self.time_columns, "time")}
-        missing = sorted(set(wanted) - set(names))
+        wanted = {self.index.key, *self.time_columns, *self.index.statistics}
+        missing = sorted(wanted - set(names))
         if missing:
             raise UserError(
                 f"The source {self.config.path} has no column {', '.join(map(repr, missing))}; "
@@ -442,6 +443,13 @@ class Source:
                 f"The key {self.index.key!r} is of type {key_type.simpleString()}, which has no "
                 "order. Choose a column of numbers, text, dates or times as key."
             )
+        for name in self.index.statistics:
+            kind = declared[name].dataType
+            if not has_bounds(kind.typeName()):
+                raise UserError(
+                    f"statistics names {name!r} of type {kind.simpleString()}, of which Delta "
+                    "keeps no bounds. Name columns of numbers, text, dates or times only."
+                )
 
 
 @contextmanager

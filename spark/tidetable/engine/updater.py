@@ -48,7 +48,7 @@ from tidetable.table.history import Updates, touched_cell
 from tidetable.table.log import Log, open_log
 from tidetable.table.note import Note
 from tidetable.table.report import UpdateReport
-from tidetable.table.retention import follow_retention
+from tidetable.table.retention import follow_yaml
 from tidetable.table.state import (
     IndexTable,
     State,
@@ -156,7 +156,7 @@ class Updater:
             report = self._update(state, last)
             if report is not None:
                 # Not before: an update that is refused leaves the table wholly as it was.
-                follow_retention(self.index, state.log)
+                follow_yaml(self.index, state.log)
                 yield self._told(report, state.slot + 1)
                 races = 0
                 if report.slot >= target:

@@ -1,4 +1,5 @@
-"""How long a table keeps old versions and its log, as its properties say it to any writer."""
+"""What the YAML asks of any writer, as properties of the table: how long old versions and the log
+are kept, and which columns have statistics. A changed YAML is followed by the next update."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ from tidetable.table.append import (
 )
 from tidetable.table.checkpoint import checkpoint_if_due
 from tidetable.table.log import Log, open_log
+from tidetable.table.statistics import kinds_of, statistics_property
 
 _LOG_RETENTION_MIN = timedelta(days=2)
 
 
-def follow_retention(index: Index, seen: Log) -> None:
-    """Gives the table the retention that the YAML has now, if the log last seen has another."""
-    wanted = retention(index)
+def follow_yaml(index: Index, seen: Log) -> None:
+    """Gives the table the properties that the YAML asks for, if the log last seen has others.
+
+    Statistics are those of files that are written from then on.
+    """
+    wanted = {**retention(index), **statistics_property(index, kinds_of(seen))}
     if all(seen.properties.get(name) == value for name, value in wanted.items()):
         return
     log = open_log(index.table)

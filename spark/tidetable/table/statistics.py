@@ -1,6 +1,7 @@
 """What a Parquet file's footer says, as Delta's log has it: row count, bounds, nulls.
 
-A bound that is wrong hides rows from readers, so what cannot be told exactly is left out.
+A bound that is wrong hides rows from readers, so what cannot be told exactly is left out. And which
+columns that is done for: those that updates and probes look at, and what the YAML adds.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from tidetable.config import Index
+from tidetable.table.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
 from tidetable.table.log import Log
 
 TEXT_MAX = 128
@@ -25,6 +28,33 @@ _LAST_CHARACTER = "\U0010ffff"
 _PROPERTY = "delta.dataSkippingStatsColumns"
 _MICROS = "TIMESTAMP_MICROS"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def has_bounds(kind: str) -> bool:
+    """Whether Delta keeps bounds of columns of this type, as Delta or Spark name it.
+
+    It refuses to be asked for those of others, such as binary, boolean or nested columns.
+    """
+    return kind.startswith("decimal") or kind in _WITH_BOUNDS
+
+
+def statistics_property(index: Index, kinds: Mapping[str, str]) -> dict[str, str]:
+    """The property of Delta that names the columns with bounds, for a table of these types."""
+    # What the YAML adds and Delta does not keep is refused once there is a batch (source.py).
+    keys, added = (
+        [name for name in names if has_bounds(kinds.get(name, ""))]
+        for names in ([index.key], index.statistics)
+    )
+    times = [index.inserted_at, index.expires_at or EXPIRES_AT]
+    names = [*keys, *times, INSERTION_SLOT, EXPIRATION_SLOT, *added]
+    quoted = ("`" + name.replace("`", "``") + "`" for name in dict.fromkeys(names))
+    return {_PROPERTY: ",".join(quoted)}
+
+
+def kinds_of(log: Log) -> dict[str, str]:
+    """The type of each column, in Delta's words; of nested ones nothing."""
+    fields = log.table.schema().fields
+    return {field.name: str(getattr(field.type, "type", "")) for field in fields}
 
 
 def statistics_columns(log: Log) -> list[str] | None:
@@ -38,9 +68,7 @@ def statistics_columns(log: Log) -> list[str] | None:
 def file_statistics(log: Log, file: Path) -> str:
     """The statistics of a file that is to be added to the table, as JSON."""
     footer = pq.read_metadata(file)
-    types = {
-        field.name: str(getattr(field.type, "type", "")) for field in log.table.schema().fields
-    }
+    types = kinds_of(log)
     places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     lowest: dict[str, str] = {}
     highest: dict[str, str] = {}
@@ -136,3 +164,4 @@ _WRITERS: dict[str, Callable[[Any, bool], str | None]] = {
     "date": _day,
     "timestamp": _moment,
 }
+_WITH_BOUNDS = frozenset({*_WRITERS, "timestamp_ntz"}) - {"decimal"}
