@@ -49,6 +49,7 @@ env: ## write .env for docker-compose.yaml, with fresh secrets
 	@python3 scripts/make_env.py
 
 test: lint ## everything: ruff, mypy, the whole of pytest; Chromium and PostgreSQL are installed if that is possible
+	@bash scripts/readers > /dev/null || true  # if it cannot be made, its test fails and says why
 	@bash scripts/browser > /dev/null || true  # without one the browser tests say that they were left out
 	@$(WITHOUT_JAVA) $(PYTHON) -m pytest -n auto --dist loadfile -m 'not spark' --durations=10 $(ARGS)
 	@$(WITH_JAVA) $(PYTHON) -m tidetable.engine.archive  # the tests start many JVMs
@@ -79,8 +80,9 @@ format: .ready ## let ruff format the code and repair what it can
 	@$(PYTHON) -m ruff check --fix-only --exit-zero .
 	@$(PYTHON) -m ruff format .
 
-lock: ## make requirements.txt from pyproject.toml and requirements.in; ARGS=--upgrade for newer versions
+lock: ## make requirements.txt (and -readers) from pyproject.toml and requirements.in; ARGS=--upgrade for newer versions
 	@$(UV) pip compile --quiet --python-version 3.11 --custom-compile-command 'make lock' --all-extras pyproject.toml requirements.in -o requirements.txt $(ARGS)
+	@$(UV) pip compile --quiet --python-version 3.11 --no-annotate --custom-compile-command 'make lock' requirements-readers.in -o requirements-readers.txt $(ARGS)
 
 release: .ready ## build the wheel and the sdist into dist/, check them, tag the version; uploads nothing
 	@bash scripts/release
