@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -80,6 +82,24 @@ def test_a_narrow_terminal_keeps_name_slot_lag_and_health(project: Project) -> N
     assert head.split() == ["index", "slot", "lag", "live", "health"]
     assert line.split()[0] == "old"
     assert line.split()[-1] == "late"
+
+
+@pytest.mark.parametrize("command", [["status"], ["history", "old"], ["quarantine", "old"]])
+def test_they_import_neither_spark_nor_airflow_nor_the_checks(
+    project: Project, command: list[str]
+) -> None:
+    project.make("old", [row(1, 0, 5)])
+    code = (
+        "import sys; sys.argv[0] = 'tidetable'; from tidetable.cli import app; "
+        "app(standalone_mode=False); print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, *command, "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    imported = set(found.stdout.splitlines()[-1].split())
+    assert "deltalake" in imported
+    assert not imported & {"pyspark", "delta", "airflow", "great_expectations", "pandas"}
 
 
 # -- history ---------------------------------------------------------------------------------------

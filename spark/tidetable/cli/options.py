@@ -44,7 +44,7 @@ IndexName = Annotated[
 OptionalIndexName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[INDEX]", autocompletion=_index_names,
+        metavar="INDEX", autocompletion=_index_names,
         help="A name under include/indexes, or a YAML file; without it all indexes.",
     ),
 ]  # fmt: skip
