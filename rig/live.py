@@ -161,11 +161,14 @@ def live(root: Path, now: datetime | None = None) -> Live | None:
         if stands is not None and stands <= now <= stands + window:
             told = f"it goes on from {stands:%H:%M} UTC, where the tables stand"
             return Live(root, taken_up.clock, fresh=False, told=told)
-    return _afresh(root, shipped, now, every, began is not None)
+        landed = "" if stands is None else "all flights of the last time have landed, so "
+        return _afresh(root, shipped, now, every, f"{landed}it starts afresh")
+    told = f"flights of 2013 take off today, {SPEED} times as fast"
+    return _afresh(root, shipped, now, every, told)
 
 
 def _afresh(
-    root: Path, shipped: Sequence[Index], now: datetime, every: timedelta, again: bool
+    root: Path, shipped: Sequence[Index], now: datetime, every: timedelta, told: str
 ) -> Live:
     project = root / FOLDER
     for index in shipped:
@@ -174,11 +177,6 @@ def _afresh(
         shutil.rmtree(reports_home(project) / index.name, ignore_errors=True)
     shutil.rmtree(project / "include" / "data", ignore_errors=True)
     began = _floor(now, every) - PAST_SLOTS * every
-    told = (
-        "all flights of the last time have landed, so it starts afresh"
-        if again
-        else f"flights of 2013 take off today, {SPEED} times as fast"
-    )
     made = Live(root, Clock(began), fresh=True, told=told)
     made.refresh()
     _state_file(root).write_text(json.dumps({"began": began.isoformat()}))
@@ -247,7 +245,9 @@ def _moved_indexes(root: Path) -> list[Index]:
 
 
 def _is_moved(index: Index, root: Path) -> bool:
-    return index.start == SAMPLE_START and reads_sample(index, root)
+    """A table that is kept elsewhere is somebody's own: it stays as it is described."""
+    ours = "://" not in index.table and Path(index.table).parent == root / ".tidetable"
+    return ours and index.start == SAMPLE_START and reads_sample(index, root)
 
 
 def _state_file(root: Path) -> Path:

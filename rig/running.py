@@ -150,9 +150,12 @@ def _run(
     airflow = pipeline.airflow
     folder = airflow.home / "services"
 
+    # The API server waits for open pages, the triggerer for nothing at all: no news.
+    killed = {"api-server", "triggerer"}
+
     def told(event: str, name: str) -> None:
-        # The API server waits for open pages, the triggerer for nothing at all: no news.
-        if event == "killing" and name not in ("api-server", "triggerer"):
+        if event == "killing" and name not in killed:
+            killed.add(name)
             show.say(f"[yellow]{name} did not end in time and is killed[/]")
         elif event == "stopping" and name == "scheduler":
             show.say("Stopping. A task that runs may finish; Ctrl-C again does not wait for it.")

@@ -190,6 +190,13 @@ def test_an_index_over_another_time_of_the_sample_stays_there(root: Path) -> Non
     assert index(made, "spring").table == str(root / ".tidetable" / "spring")
 
 
+def test_a_table_that_is_kept_elsewhere_stays_as_it_is(root: Path) -> None:
+    """The flights of today would not fit into it, and starting afresh must not remove it."""
+    file = root / "include" / "indexes" / "flights_sweep.yaml"
+    file.write_text(file.read_text().replace(".tidetable/flights_sweep", "kept/flights_sweep"))
+    assert index(started(root), "flights_sweep") == load_index(file, root)
+
+
 def test_a_project_without_the_sample_is_none_of_this(tmp_path: Path) -> None:
     (tmp_path / "include" / "indexes").mkdir(parents=True)
     assert live(tmp_path, NOW) is None
