@@ -6,6 +6,7 @@ indexes (make run ONCE=1 first); otherwise nothing is written outside of the tes
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -299,6 +300,63 @@ def test_a_refresh_keeps_focus_and_what_was_typed(
     assert page.evaluate("document.querySelector('#probe-key').value") == "half a k"
     assert page.evaluate("document.querySelector('#cells details').open")
     assert page.evaluate("scrollY") == scrolled
+
+
+def test_a_tooltip_does_not_outlive_its_index(page: Page, airflow: Airflow) -> None:
+    open_page(page, airflow)
+    page.locator("#history .chart").first.hover()
+    assert page.locator("#tip").is_visible()
+    # By the address, as a link elsewhere does it: the pointer stays where it is.
+    page.evaluate("location.hash = '#planned'")
+    page.get_by_role("heading", name="planned", exact=True).wait_for()
+    page.locator("#tip").wait_for(state="hidden")
+
+
+def test_a_cut_table_says_that_it_scrolls(page: Page, airflow: Airflow) -> None:
+    page.set_viewport_size({"width": 820, "height": 900})
+    open_page(page, airflow)
+    page.locator("#history-table summary").click()
+    hint = page.locator("#history-table .cut")
+    hint.wait_for()
+    page.locator("#history-table .scroll").evaluate("box => box.scrollTo(9999, 0)")
+    hint.wait_for(state="hidden")
+
+
+def test_bad_rows_are_shown_as_text_when_somebody_asks(page: Page, airflow: Airflow) -> None:
+    open_page(page, airflow)
+    details = page.locator("#quarantine details")
+    details.locator("summary").click()
+    details.get_by_text("<script>alert(1)</script>").first.wait_for()
+    assert details.locator("tbody tr").count() == 50
+    assert details.locator("script").count() == 0
+
+
+def test_the_way_to_read_the_table_can_be_copied(
+    page: Page, airflow: Airflow, project: Project
+) -> None:
+    open_page(page, airflow)
+    reading = page.locator("#reading")
+    reading.get_by_role("button", name="DuckDB").click()
+    code = reading.locator("pre code")
+    assert code.inner_text() == f"SELECT * FROM delta_scan('{project.read('things').table}');"
+    reading.get_by_role("button", name="Copy").click()
+    # Where the clipboard is not ours, the text is marked.
+    reading.get_by_role("button", name=re.compile("Copied|Marked")).wait_for()
+
+
+@pytest.mark.parametrize("width", [1000, 1440, 1920])
+def test_labels_of_an_axis_do_not_touch(page: Page, airflow: Airflow, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    open_page(page, airflow)
+    boxes = page.locator(".chart svg").evaluate_all(
+        "pictures => pictures.map(one => [...one.querySelectorAll('.tick.middle.time')]"
+        ".map(label => label.getBoundingClientRect()).map(box => [box.left, box.right]))"
+    )
+    assert any(len(labels) > 1 for labels in boxes)
+    for labels in boxes:
+        ordered = sorted(labels)
+        for before, after in itertools.pairwise(ordered):
+            assert before[1] < after[0]
 
 
 @pytest.mark.parametrize("width", [360, 820, 1360])

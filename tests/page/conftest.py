@@ -41,7 +41,9 @@ def server(project: Project, login_key: Path) -> Iterator[FastAPI]:
         manager = "tests.page.people.LimitedAuthManager"
         patched.setenv("AIRFLOW__CORE__AUTH_MANAGER", manager)
         patched.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "False")
-        patched.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "anna:viewer,limited:viewer")
+        patched.setenv(
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "anna:viewer,limited:viewer,norun:viewer"
+        )
         patched.setenv("AIRFLOW__API_AUTH__JWT_SECRET", "of these tests, and long enough " * 3)
 
         from airflow import plugins_manager, settings
@@ -80,6 +82,12 @@ def anna(server: FastAPI) -> TestClient:
 def limited(server: FastAPI) -> TestClient:
     """Somebody who may read the DAG of `things` and no other."""
     return _logged_in(server, "LIMITED")
+
+
+@pytest.fixture
+def without_runs(server: FastAPI) -> TestClient:
+    """Somebody who may read every DAG, and neither its runs nor its tasks."""
+    return _logged_in(server, "WITHOUT_RUNS")
 
 
 def _logged_in(server: FastAPI, person: str) -> TestClient:

@@ -12,8 +12,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from tests.cli.handmade import make_table
-from tests.workspace import SCHEMA, Row, Workspace, row
-from tidetable.config import Index
+from tests.workspace import SCHEMA, Row, Workspace, at, row
+from tidetable.config import Index, load_index
+from tidetable.table.beside import QUARANTINE, QUARANTINE_PROPERTIES, Kind, own_table
+from tidetable.table.place import quarantine_path
 
 NASTY_KEYS = (
     "o'brien",
@@ -44,7 +46,7 @@ class Project:
 
     def describe(self, name: str, **changes: Any) -> Index:
         """An index without a table."""
-        workspace = self._workspace(name)
+        workspace = self.workspace(name)
         index = workspace.index(name=name, **changes)
         shutil.copy(workspace.yaml, self.indexes / f"{name}.yaml")
         return index
@@ -53,12 +55,17 @@ class Project:
         self, name: str, rows: Sequence[Row], schema: pa.Schema = SCHEMA, **changes: Any
     ) -> Index:
         """An index with these rows in its table."""
-        workspace = self._workspace(name)
+        workspace = self.workspace(name)
         index = make_table(workspace, rows, schema, name=name, **changes)
         shutil.copy(workspace.yaml, self.indexes / f"{name}.yaml")
         return index
 
-    def _workspace(self, name: str) -> Workspace:
+    def read(self, name: str) -> Index:
+        """One of them, as the page reads it."""
+        return load_index(self.indexes / f"{name}.yaml", self.folder)
+
+    def workspace(self, name: str) -> Workspace:
+        """The folder with its source and its table."""
         folder = self.folder / "work" / name
         folder.mkdir(parents=True, exist_ok=True)
         return Workspace(folder)
@@ -81,6 +88,9 @@ def full_project(folder: Path) -> Project:
     project.make("gridded", [row(n, -(n % 2), 2 + n % 4) for n in range(30)], scheme=grid)
     numbers = [{**row(n, 0, 5), "key": n} for n in (7, 8, 2**60)]
     project.make("numbers", numbers, NUMBER_SCHEMA)
+    _quarantine(project.read("things"))
+    foreign = pa.table({"slot": [1], "secret": ["not ours"]})
+    write_deltalake(quarantine_path(project.read("numbers")), foreign)
     project.describe("planned")
     damaged = project.make("damaged", [row(n, 0, 4) for n in range(5)])
     write_deltalake(damaged.table, _foreign_rows(damaged), mode="append")
@@ -89,6 +99,29 @@ def full_project(folder: Path) -> Project:
         project.report(name)
     (project.reports / "private.txt").write_text("not for the page")
     return project
+
+
+BAD_ROWS = 60
+"""How many rows of `things` are in quarantine, one in each slot."""
+
+
+def _quarantine(index: Index) -> None:
+    """Bad rows as updates leave them; the one before the last is very long."""
+    rows = [
+        {
+            "slot": slot,
+            "reason": "no key",
+            "arrived_at": at(slot),
+            "row": json.dumps({"id": slot, "key": "<script>alert(1)</script>"}),
+        }
+        for slot in range(1, BAD_ROWS + 1)
+    ]
+    rows[-2]["row"] = json.dumps({"id": BAD_ROWS - 1, "note": "x" * 500_000})
+    own_table(index, Kind.QUARANTINE, QUARANTINE_PROPERTIES)
+    for some in (rows[:30], rows[30:]):
+        write_deltalake(
+            quarantine_path(index), pa.Table.from_pylist(some, QUARANTINE), mode="append"
+        )
 
 
 def _foreign_rows(index: Index) -> pa.Table:

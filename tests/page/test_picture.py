@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from tests.cli.handmade import make_update
 from tests.page.pages import Project, quality_summary
 from tests.workspace import EVERY, SCHEMA, START, at, row
+from tidetable.config import Index
 from tidetable.core.cell import LOG, Cell, CellState
 from tidetable.page import picture as pictures
+from tidetable.page.activity import NOTHING_KNOWN, Activity, Failure
 from tidetable.page.picture import picture
+from tidetable.page.snippets import snippets
 from tidetable.page.standing import Health, Standing, entries, stand
 from tidetable.pipeline.catalog import read_catalog
 from tidetable.pipeline.probing import BYTES_MAX, ROWS_MAX, TEXT_MAX, probe
@@ -29,9 +35,21 @@ def own(tmp_path: Path) -> Project:
     return Project(tmp_path / "own")
 
 
-def standing(project: Project, name: str, now: Any = NOW) -> Standing:
+def standing(
+    project: Project, name: str, now: Any = NOW, activity: Activity = NOTHING_KNOWN
+) -> Standing:
     (entry,) = [one for one in entries(read_catalog(project.folder)) if one.name == name]
-    return stand(entry, now, project.reports)
+    return stand(entry, now, project.reports, lambda dag_id: activity)
+
+
+def committed_at(index: Index, version: int, moment: datetime) -> None:
+    """As if the commit had been made then."""
+    path = Path(index.table) / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] = int(moment.timestamp() * 1000)
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
 # -- health ----------------------------------------------------------------------------------------
@@ -118,6 +136,87 @@ def test_the_last_quality_report_counts(
     assert shown["warnings"] == summary.get("warnings", [])
     assert shown["report"] == "one.html"
     assert ("tidetable validate things" in (shown["advice"] or "")) is not summary["success"]
+
+
+# -- what is being done about it -------------------------------------------------------------------
+
+
+WORKING = Activity(since=at(3))
+BROKEN_OFF = Failure("tidetable__things", "a run", "update", at(2.9), over=False)
+
+
+@pytest.mark.parametrize(
+    ("activity", "health", "told"),
+    [
+        (NOTHING_KNOWN, Health.EMPTY, "Make it: tidetable update planned"),
+        (WORKING, Health.FIRST, "The first update is running"),
+        (Activity(since=at(3), waiting="plan"), Health.EMPTY, "waits for the task plan"),
+        (Activity(paused=True), Health.EMPTY, "Its DAG is paused."),
+        (Activity(queued=True), Health.EMPTY, "A run is queued"),
+        (Activity(failure=BROKEN_OFF), Health.FAILING, "The task update failed at"),
+        (Activity(failure=replace(BROKEN_OFF, over=True)), Health.EMPTY, "no table yet"),
+        (Activity(since=at(3), failure=BROKEN_OFF), Health.FAILING, "The task update failed at"),
+    ],
+)
+def test_an_index_without_a_table_says_what_airflow_does_about_it(
+    project: Project, activity: Activity, health: Health, told: str
+) -> None:
+    found = standing(project, "planned", at(3.1), activity)
+    assert found.health is health
+    assert told in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("activity", "health", "told"),
+    [
+        (NOTHING_KNOWN, Health.LATE, "3 updates behind: slot 3 is due, the table is at 0."),
+        (WORKING, Health.CATCHING_UP, "Slot 0 of 3 is done, 3 updates to go."),
+        (Activity(succeeded_at=at(3.09)), Health.CATCHING_UP, "3 updates to go"),
+        (Activity(succeeded_at=at(3.09), paused=True), Health.LATE, "Its DAG is paused."),
+        (Activity(succeeded_at=at(2), queued=True), Health.LATE, "A run is queued"),
+        (Activity(since=at(3), waiting="plan"), Health.LATE, "waits for the task plan"),
+        (Activity(since=at(1)), Health.LATE, "has committed nothing for long"),
+        (Activity(failure=BROKEN_OFF), Health.FAILING, "The task update failed at"),
+        (Activity(failure=replace(BROKEN_OFF, over=True)), Health.LATE, "3 updates behind"),
+    ],
+)
+def test_an_index_that_is_behind_says_what_airflow_does_about_it(
+    own: Project, activity: Activity, health: Health, told: str
+) -> None:
+    index = own.make("things", [row(1, 0, 5)])
+    committed_at(index, 0, at(0))
+    found = standing(own, "things", at(3.1), activity)
+    assert found.health is health
+    assert told in found.sentence
+    if health is Health.CATCHING_UP:
+        assert found.word == "catching up, 0 of 3"
+
+
+@pytest.mark.parametrize(
+    ("every", "health"), [(0.5, Health.CATCHING_UP), (1.0, Health.CATCHING_UP), (2, Health.LATE)]
+)
+def test_what_falls_further_behind_is_late_however_busy_it_is(
+    own: Project, every: float, health: Health
+) -> None:
+    """One update takes half of the time in which a slot comes due, all of it, or twice."""
+    index = own.make("things", [row(1, 0, 60)], longest_lifetime="1000m")
+    for slot in range(1, 8):
+        make_update(own.workspace("things"), index, [], slot)
+        committed_at(index, slot, at(10 + slot * every))
+    now = at(10 + 7 * every + 0.1)
+    found = standing(own, "things", now, Activity(since=now - EVERY / 4))
+    assert found.health is health
+    assert ("falls further behind" in found.sentence) is (health is Health.LATE)
+
+
+def test_airflow_is_asked_only_about_indexes_that_are_behind(own: Project) -> None:
+    own.make("things", [row(1, 0, 5)])
+
+    def never(dag_id: str) -> Activity:
+        raise AssertionError(dag_id)
+
+    (entry,) = entries(read_catalog(own.folder))
+    assert stand(entry, NOW, own.reports, never).health is Health.OK
 
 
 # -- the picture -----------------------------------------------------------------------------------
@@ -240,6 +339,47 @@ def test_the_example_key_is_one_that_is_there(project: Project) -> None:
         example = picture(standing_, NOW)["probe"]["example"]
         assert standing_.entry.index is not None
         assert probe(standing_.entry.index, example)["rows"]
+
+
+def test_one_quiet_hour_does_not_flatten_the_chart() -> None:
+    assert pictures.chart_top([3, 4, 3.5, 2, 3, 4, 812]) == 8
+    assert pictures.chart_top([3, 4, 3.5, 2, 3, 4, 7]) is None
+    assert pictures.chart_top([1, 2, 3, 4, 5, 6, 7, 8]) is None
+    assert pictures.chart_top([1, 1000]) is None, "of two values none is unusual"
+    assert pictures.chart_top([]) is None
+
+
+def test_the_table_and_the_source_are_told(project: Project) -> None:
+    shown = picture(standing(project, "things"), NOW)
+    index = project.read("things")
+    assert shown["table"] == index.table
+    assert shown["source"] == {
+        "path": index.source.path, "format": "parquet", "arrived_at": "arrived_at",
+    }  # fmt: skip
+    assert {one["reader"] for one in shown["snippets"]} == {"Polars", "DuckDB", "Spark"}
+    assert all(index.table in one["code"] for one in shown["snippets"])
+
+
+def test_a_snippet_quotes_the_path_as_its_reader_does(own: Project) -> None:
+    index = replace(own.describe("things"), table="s3a://bucket/o'brien's \"things\"")
+    code = {one["reader"]: one["code"] for one in snippets(index)}
+    for reader, path in (("Polars", "s3:"), ("Spark", "s3a:")):
+        (text,) = [one.value for one in ast.walk(ast.parse(code[reader]))
+                   if isinstance(one, ast.Constant) and "://" in str(one.value)]  # fmt: skip
+        assert text == f"{path}//bucket/o'brien's \"things\""
+    assert code["DuckDB"] == ("SELECT * FROM delta_scan('s3://bucket/o''brien''s \"things\"');")
+
+
+def test_the_checks_are_counted_as_the_report_counts_them(own: Project) -> None:
+    own.make("things", [row(1, 0, 5)])
+    skipped = [{"name": name, "why": "no row"} for name in ("a", "b")]
+    failed = [{"name": "x", "sentence": "A.", "observed": ""}]
+    quality_summary(
+        own, "things", slot=0, report="site/one.html", success=False, checked=35,
+        failed=failed, warnings=[], skipped=skipped,
+    )  # fmt: skip
+    shown = picture(standing(own, "things"), NOW)["quality"]
+    assert shown["tally"] == "32 of 35 checks hold, 2 had nothing to look at"
 
 
 # -- probes ----------------------------------------------------------------------------------------

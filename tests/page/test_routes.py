@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.page.pages import NASTY_KEYS, Project
+from tests.page.airflow_runs import Runs
+from tests.page.pages import BAD_ROWS, NASTY_KEYS, Project
+from tidetable.page.bad_rows import ROWS_MAX, TEXT_MAX
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -25,6 +30,7 @@ PATHS = (
     "/api/indexes/nothing",
     "/api/indexes/things/probe?key=k1",
     "/api/indexes/things/probe",
+    "/api/indexes/things/quarantine",
     "/reports/things/index.html",
     "/reports/things/",
     "/reports/nothing/index.html",
@@ -58,7 +64,7 @@ def test_every_route_is_among_those_tried(server: FastAPI) -> None:
     from tidetable.page.app import make_app
 
     patterns = [route.path_regex for route in make_app().routes]  # type: ignore[attr-defined]
-    assert len(patterns) == 7
+    assert len(patterns) == 8
     tried = [path.partition("?")[0] for path in PATHS]
     assert all(any(pattern.fullmatch(path) for path in tried) for pattern in patterns)
 
@@ -109,6 +115,7 @@ def test_only_indexes_whose_dag_may_be_read_are_there(
     for path in (
         "/api/indexes/secret",
         "/api/indexes/secret/probe?key=treasure",
+        "/api/indexes/secret/quarantine",
         "/reports/secret/index.html",
         "/api/indexes/broken",
     ):
@@ -149,7 +156,9 @@ def test_the_page_takes_everything_from_here(anna: TestClient) -> None:
     assert page.headers["content-type"].startswith("text/html")
     linked = set(re.findall(r'(?:src|href)="([^"#]+)"', page.text))
     scripts = {"static/page.js"}
-    for script in ("page", "cells", "charts", "draw", "format", "theme"):
+    for script in (
+        "page", "bad-rows", "cells", "charts", "draw", "format", "reading", "theme",
+    ):  # fmt: skip
         text = anna.get(f"/tidetable/static/{script}.js").text
         scripts |= {f"static/{name}" for name in re.findall(r'from "\./(\w+\.js)"', text)}
         # The name of SVG's namespace is no address that is fetched.
@@ -253,6 +262,108 @@ def test_an_index_that_cannot_be_probed_says_why(anna: TestClient) -> None:
         answer = anna.get(f"/tidetable/api/indexes/{name}/probe", params={"key": "k1"})
         assert answer.status_code == 400
         assert told in answer.json()["detail"]
+
+
+# -- what Airflow is doing -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(server: FastAPI) -> Iterator[Runs]:
+    made = Runs()
+    yield made
+    made.forget()
+
+
+def health(client: TestClient, name: str) -> tuple[str, str]:
+    found = client.get(f"/tidetable/api/indexes/{name}").json()
+    listed = client.get("/tidetable/api/indexes").json()["indexes"]
+    (line,) = [one for one in listed if one["name"] == name]
+    assert (line["health"], line["sentence"]) == (found["health"], found["sentence"])
+    return found["health"], found["health_word"]
+
+
+def test_a_first_update_that_is_running_is_no_missing_table(anna: TestClient, runs: Runs) -> None:
+    assert health(anna, "planned") == ("empty", "no table yet")
+    runs.add("planned", "running")
+    assert health(anna, "planned") == ("first", "first update is running")
+
+
+def test_slots_that_are_being_caught_up_are_not_late(
+    anna: TestClient, runs: Runs, project: Project
+) -> None:
+    assert health(anna, "things")[0] == "late"
+    run = runs.add("things", "running")
+    word = health(anna, "things")[1]
+    assert re.fullmatch(r"catching up, 0 of [\d,]+", word)
+    runs.add_task("things", run, "plan", "up_for_reschedule")
+    assert health(anna, "things")[0] == "late"
+    assert "waits for the task plan" in anna.get("/tidetable/api/indexes/things").json()["sentence"]
+
+
+def test_between_two_runs_an_index_is_still_catching_up(anna: TestClient, runs: Runs) -> None:
+    runs.add("things", "success", ended=datetime.now(UTC) - timedelta(seconds=5))
+    assert health(anna, "things")[0] == "catching_up"
+    runs.forget()
+    runs.add("things", "success", ended=datetime.now(UTC) - timedelta(minutes=5))
+    assert health(anna, "things")[0] == "late"
+
+
+def test_the_last_failed_task_is_told_with_its_run(anna: TestClient, runs: Runs) -> None:
+    then = datetime.now(UTC) - timedelta(hours=1)
+    run = runs.add("things", "failed", ended=then)
+    runs.add_task("things", run, "update", "failed", ended=then)
+    found = anna.get("/tidetable/api/indexes/things").json()
+    assert found["health"] == "failing"
+    assert "The task update failed at" in found["sentence"]
+    assert {name: found["failure"][name] for name in ("run", "task", "over")} == {
+        "run": run, "task": "update", "over": False,
+    }  # fmt: skip
+    later = runs.add("things", "success", ended=then + timedelta(minutes=30))
+    runs.add_task("things", later, "update", "success", ended=then + timedelta(minutes=30))
+    found = anna.get("/tidetable/api/indexes/things").json()
+    assert (found["health"], found["failure"]["over"]) == ("late", True)
+
+
+def test_runs_are_told_to_nobody_who_may_not_read_them(
+    without_runs: TestClient, runs: Runs
+) -> None:
+    then = datetime.now(UTC) - timedelta(hours=1)
+    run = runs.add("things", "running")
+    runs.add_task("things", run, "update", "failed", ended=then)
+    found = without_runs.get("/tidetable/api/indexes/things").json()
+    assert (found["health"], found["failure"]) == ("late", None)
+
+
+# -- rows in quarantine ----------------------------------------------------------------------------
+
+
+def test_quarantined_rows_are_told_with_the_reason(anna: TestClient) -> None:
+    found = anna.get("/tidetable/api/indexes/things/quarantine").json()
+    assert found["more"] is True
+    assert len(found["rows"]) == ROWS_MAX
+    first = found["rows"][0]
+    assert (first["slot"], first["reason"], first["as_of"]) == (
+        BAD_ROWS, "no key", "2024-03-01T10:00:00Z",
+    )  # fmt: skip
+    assert json.loads(first["row"]) == {"id": BAD_ROWS, "key": "<script>alert(1)</script>"}
+    long = found["rows"][1]["row"]
+    assert len(long) < TEXT_MAX + 50
+    assert long.endswith("characters)")
+    assert [one["slot"] for one in found["rows"]] == sorted(
+        (one["slot"] for one in found["rows"]), reverse=True
+    )
+
+
+def test_an_index_without_a_quarantine_has_no_row_in_it(anna: TestClient) -> None:
+    found = anna.get("/tidetable/api/indexes/gridded/quarantine").json()
+    assert found == {"rows": [], "more": False}
+
+
+def test_a_quarantine_of_somebody_else_is_refused(anna: TestClient, project: Project) -> None:
+    """A table that is not ours lies in its place: nothing in it is shown."""
+    answer = anna.get("/tidetable/api/indexes/numbers/quarantine")
+    assert answer.status_code == 400
+    assert "a Delta table that Tidetable did not make" in answer.json()["detail"]
 
 
 # -- Data Docs -------------------------------------------------------------------------------------

@@ -211,13 +211,13 @@ def test_the_last_rows_are_found_without_reading_the_others(
     history: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    found = module._lowest_version
+    found = module.lowest_of_newest
 
     def lowest(*arguments: Any) -> int | None:
         asked.append(found(*arguments))
         return asked[-1]
 
-    monkeypatch.setattr(module, "_lowest_version", lowest)
+    monkeypatch.setattr(module, "lowest_of_newest", lowest)
     assert [one.slot for one in Updates(history).last(2)] == [4, 5]
     assert [one.slot for one in Updates(history).last(100)] == [0, 1, 2, 3, 4, 5]
     assert asked == [4, 0]

@@ -34,3 +34,8 @@ def _teams(dag_ids: list[str]) -> dict[str, str | None]:
     if not dag_ids or not conf.getboolean("core", "multi_team"):
         return {}
     return DagModel.get_dag_id_to_team_name_mapping(dag_ids)
+
+
+def team_of(dag_id: str) -> str | None:
+    """The team of a DAG, where Airflow has teams."""
+    return _teams([dag_id]).get(dag_id)

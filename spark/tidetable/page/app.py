@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +21,9 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from tidetable.config import Index, parse_time, project_root
 from tidetable.core.errors import TidetableError
+from tidetable.page.bad_rows import quarantine
 from tidetable.page.picture import picture
+from tidetable.page.runs import activity
 from tidetable.page.standing import Entry, brief, entries, stand
 from tidetable.pipeline.catalog import read_catalog
 from tidetable.pipeline.probing import probe
@@ -68,6 +72,7 @@ def make_app() -> FastAPI:
     app.add_api_route("/api/indexes", list_indexes)
     app.add_api_route("/api/indexes/{name}", show_index)
     app.add_api_route("/api/indexes/{name}/probe", probe_index)
+    app.add_api_route("/api/indexes/{name}/quarantine", quarantined_rows)
     app.add_api_route("/reports/{name}/{path:path}", report)
     # Last, and with every method: without a login there is no telling which paths exist.
     app.add_api_route("/{path:path}", nothing, methods=METHODS)
@@ -112,7 +117,8 @@ def list_indexes(user: GetUserDep) -> Response:
     """Every index that the user may see, in a line each."""
     root = project_root()
     now, reports = datetime.now(UTC), reports_home(root)
-    found = [stand(entry, now, reports).as_json() for entry in _entries(root, user)]
+    ask = partial(activity, user=user)
+    found = [stand(entry, now, reports, ask).as_json() for entry in _entries(root, user)]
     return JSONResponse({"indexes": found}, headers=FRESH)
 
 
@@ -120,7 +126,9 @@ def show_index(name: str, user: GetUserDep) -> Response:
     """Everything that is drawn for one index."""
     root = project_root()
     now = datetime.now(UTC)
-    standing = stand(_entry(root, name, user), now, reports_home(root))
+    entry = _entry(root, name, user)
+    doing = activity(entry.dag_id, user)
+    standing = replace(stand(entry, now, reports_home(root), lambda _: doing), activity=doing)
     return JSONResponse(picture(standing, now), headers=FRESH)
 
 
@@ -150,8 +158,21 @@ def _probed(index: Index, key: str, alive_at: str | None) -> Response:
         return _refused(str(error))
     except Exception as error:  # storage that does not answer, a file that has just gone
         log.exception("A probe of %s failed", index.name)
-        sentence = f"The table could not be read this time: {brief(error)}"
-        return JSONResponse({"detail": sentence}, status_code=503, headers=FRESH)
+        return _unreadable("table", error)
+
+
+def quarantined_rows(name: str, user: GetUserDep) -> Response:
+    """The newest rows in quarantine, with the reason."""
+    entry = _entry(project_root(), name, user)
+    if entry.index is None:
+        return _refused(entry.mistake or "The index cannot be read.")
+    try:
+        return JSONResponse(quarantine(entry.index), headers=FRESH)
+    except TidetableError as error:
+        return _refused(str(error))
+    except Exception as error:  # storage that does not answer, a log that is no log
+        log.exception("The quarantine of %s could not be read", entry.name)
+        return _unreadable("quarantine", error)
 
 
 def report(name: str, path: str, user: GetUserDep) -> Response:
@@ -185,6 +206,11 @@ def _entry(root: Path, name: str, user: Any) -> Entry:
 
 def _refused(sentence: str) -> Response:
     return JSONResponse({"detail": sentence}, status_code=400, headers=FRESH)
+
+
+def _unreadable(what: str, error: Exception) -> Response:
+    sentence = f"The {what} could not be read this time: {brief(error)}"
+    return JSONResponse({"detail": sentence}, status_code=503, headers=FRESH)
 
 
 def _not_found(sentence: str = "Not found.") -> HTTPException:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidetable.config import Index, format_duration, format_time
+from tidetable.config import Index, format_duration, format_time, project_root
+from tidetable.config.index import OnFailure
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Drawn
+from tidetable.page.snippets import snippets
 from tidetable.page.standing import Standing, brief, sentences
-from tidetable.quality.outcome import advice
+from tidetable.quality.outcome import advice, tally
 from tidetable.table.log import arrow
 from tidetable.table.place import quarantine_path
 from tidetable.table.state import IndexTable
@@ -27,6 +29,12 @@ UPDATES_MAX = 100
 COMING = 6
 BARS_MAX = 96
 CELLS_MAX_SIDE = 40
+OUTLIERS_AMONG = 5
+"""Among fewer values no one is unusual."""
+
+OUTLIER_FACTOR = 2
+"""A chart ends at this many times what three values of four stay below."""
+
 CELLS_MAX_GROUPS = 240
 _STATISTICS_TEXT_MAX = 31
 """Delta cuts longer texts in its statistics, so they may be no real key."""
@@ -36,6 +44,7 @@ def picture(standing: Standing, now: datetime) -> dict[str, Any]:
     """Everything that the page draws for one index."""
     told = {**standing.as_json(), "now": format_time(now), "probe": None}
     index, found = standing.entry.index, standing.status
+    failure = standing.activity.failure
     if index is None:
         return told
     told |= {
@@ -49,8 +58,17 @@ def picture(standing: Standing, now: datetime) -> dict[str, Any]:
         "period": index.period,
         "start": format_time(index.start),
         "end": None if index.end is None else format_time(index.end),
+        "table": index.table,
+        "snippets": snippets(index),
+        "source": {
+            "path": _from_project(str(index.source.path)),
+            "format": index.source.format,
+            "arrived_at": index.source.arrived_at,
+        },
         "quarantine_table": quarantine_path(index).rsplit("/", 1)[-1],
         "imbalance_max": index.quality.imbalance_max,
+        "imbalance_fails": index.quality.on_failure is OnFailure.FAIL,
+        "failure": None if failure is None else failure.as_json(),
         "quality": _told_quality(standing),
     }
     told |= _history(index)
@@ -202,6 +220,9 @@ def _history(index: Index) -> dict[str, Any]:
         reasons.update(update.reasons)
     return {
         "updates": [_told_update(update) for update in done],
+        "written_top": chart_top(
+            [ratio for ratio in map(_written_per_inserted, done) if ratio is not None]
+        ),
         "quarantine": {
             "updates": len(counted),
             "read": sum(update.read for update in counted.values()),
@@ -214,17 +235,38 @@ def _history(index: Index) -> dict[str, Any]:
 def _told_update(update: UpdateRow) -> dict[str, Any]:
     numbers = ("read", "inserted", "expired", "quarantined", "late", "live", "files", "bytes",
                "written_bytes", "rewritten_rows", "cells", "imbalance", "seconds")  # fmt: skip
-    written = None
-    if update.kind == "update" and update.inserted:
-        written = (update.inserted + update.rewritten_rows) / update.inserted
     return {
         "slot": update.slot,
         "as_of": format_time(update.as_of),
         "kind": update.kind,
         **{name: getattr(update, name) for name in numbers},
-        "written_per_inserted": written,
+        "written_per_inserted": _written_per_inserted(update),
         "folders_missing": (update.folders or {}).get("missing", 0),
     }
+
+
+def _written_per_inserted(update: UpdateRow) -> float | None:
+    if update.kind != "update" or not update.inserted:
+        return None
+    return (update.inserted + update.rewritten_rows) / update.inserted
+
+
+def chart_top(values: Sequence[float]) -> float | None:
+    """Where the axis of a chart ends, if the highest values would flatten the rest; else None.
+
+    In a quiet hour few rows come in, and the ratio to them is many times the usual one.
+    """
+    if len(values) < OUTLIERS_AMONG:
+        return None
+    usual = sorted(values)[3 * (len(values) - 1) // 4]  # three of four are at most this
+    top = OUTLIER_FACTOR * usual
+    return top if 0 < top < max(values) else None
+
+
+def _from_project(path: str) -> str:
+    """Without the folder of the project, which everybody who looks knows."""
+    root = f"{project_root()}/"
+    return path.removeprefix(root)
 
 
 def _told_quality(standing: Standing) -> dict[str, Any] | None:
@@ -239,11 +281,21 @@ def _told_quality(standing: Standing) -> dict[str, Any] | None:
         "at": found.get("at"),
         "success": bool(found.get("success")),
         "checked": found.get("checked"),
+        "tally": _tally(found),
         "failed": sentences(found, "failed"),
         "warnings": sentences(found, "warnings"),
         "advice": advice(standing.entry.name, found.get("figures") or {}, failed) or None,
         "report": report,
     }
+
+
+def _tally(found: Mapping[str, Any]) -> str | None:
+    """As the report says it: how many checks held, and how many had nothing to look at."""
+    checked = found.get("checked")
+    if not isinstance(checked, int):
+        return None
+    numbers = [len(found.get(kind) or []) for kind in ("skipped", "failed", "warnings")]
+    return tally(checked, *numbers)
 
 
 def _example_key(index: Index) -> str | None:

@@ -35,6 +35,7 @@ from tidetable.core.plan import Action, Touch
 from tidetable.table.beside import Kind, open_beside, own_table
 from tidetable.table.history_row import AS_JSON, SCHEMA, UpdateRow
 from tidetable.table.log import Commit, Log, arrow, open_log
+from tidetable.table.newest import lowest_of_newest
 from tidetable.table.note import Note
 from tidetable.table.place import updates_path
 from tidetable.table.read import rows as python_rows
@@ -100,7 +101,7 @@ class Updates:
         log = self._log()
         if log is None or number < 1:
             return []
-        low = _lowest_version(log.table, number)
+        low = lowest_of_newest(log.table, "version", number)
         where = None if low is None else f"version >= {low}"
         found = [
             _parsed(row) for batch in arrow(log.table.scan(predicate=where))
@@ -403,29 +404,6 @@ def _parsed(stored: Mapping[str, Any]) -> UpdateRow:
         # A table that an older version has written has fewer columns.
         data[name] = None if data.get(name) is None else json.loads(data[name])
     return UpdateRow(**data)
-
-
-def _lowest_version(table: DeltaTable, number: int) -> int | None:
-    """The newest `number` rows have no version below this, by the statistics of the files."""
-    actions = arrow(table.get_add_actions(flatten=True)).read_all()
-    if "min.version" not in actions.column_names:
-        return None
-    newest = sorted(
-        zip(
-            actions.column("max.version").to_pylist(),
-            actions.column("min.version").to_pylist(),
-            actions.column("num_records").to_pylist(),
-            strict=True,
-        ),
-        reverse=True,
-    )
-    seen, lowest = 0, None
-    for _, low, rows in newest:
-        if seen >= number:
-            break
-        lowest = low if lowest is None else min(lowest, low)
-        seen += rows
-    return lowest
 
 
 def _oldest_to_keep(table: DeltaTable) -> int | None:

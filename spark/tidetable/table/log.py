@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note
 from tidetable.table.storage import reader_uri, storage
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILE_COLUMNS = frozenset(
     {
         "path", "size_bytes", "num_records", f"partition.{CELL_G}", f"partition.{CELL_E}",
@@ -78,6 +80,15 @@ class Commit:
     @cached_property
     def note(self) -> Note | None:
         return Note.loads(self.metadata)
+
+    @cached_property
+    def at(self) -> datetime | None:
+        """When it was made, as its writer says."""
+        for line in self.text.splitlines():
+            if '"commitInfo"' in line and (info := json.loads(line).get("commitInfo")):
+                ms = info.get("inCommitTimestamp") or info.get("timestamp")
+                return None if ms is None else _EPOCH + timedelta(milliseconds=ms)
+        return None
 
     @cached_property
     def changes_rows(self) -> bool:

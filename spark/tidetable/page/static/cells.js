@@ -21,13 +21,13 @@ export const logName = (cell) => (cell.g === 1 ? "log" : "merged log");
 const keyOf = (cell) => `${cell.g},${cell.e}`;
 
 /** Which cell it is, in words. A square may stand for several where there are very many. */
-function nameOf(cell, layout) {
+export function nameOf(cell, layout) {
   if (isLog(cell)) return capital(logName(cell));
   const part = (first, step, all) => (step > 1 ? `${first} to ${Math.min(first + step, all) - 1}` : `${first}`);
   const e = part(cell.e, layout.e_step, layout.e);
-  if (layout.kind === "groups") return `Group ${e}`;
-  if (layout.kind === "levels") return `Level ${part(cell.g, layout.g_step, layout.g)} of group ${e}`;
-  return `Cell g ${part(cell.g, layout.g_step, layout.g)}, e ${e}`;
+  if (layout.kind === "groups") return `Cell e ${e}`;
+  const g = part(cell.g, layout.g_step, layout.g);
+  return layout.kind === "levels" ? `Cell level ${g}, e ${e}` : `Cell g ${g}, e ${e}`;
 }
 
 /** Where each square goes: columns, lines, and the places of the cells. */
@@ -65,8 +65,8 @@ function paintCells(host, data, chosen, width) {
   const margin = grid ? { left: 30, top: 20 } : { left: 0, top: 0 };
   const { columns, lines, places } = arrange(cells, layout, width);
   const gap = columns > 24 ? 1 : 3;
-  const wide = Math.max(4, Math.min(150, (width - margin.left) / columns - gap));
-  const tall = Math.max(4, Math.min(60, Math.max(wide * 0.55, Math.min(wide, 30))));
+  const wide = Math.max(4, Math.min(220, (width - margin.left) / columns - gap));
+  const tall = Math.max(4, Math.min(84, Math.max(wide * 0.4, Math.min(wide, 30))));
   const logs = cells.filter(isLog);
   const bottom = margin.top + lines * (tall + gap);
   const high = bottom + (logs.length ? 52 : 0);
@@ -74,7 +74,7 @@ function paintCells(host, data, chosen, width) {
   const touched = chosen ? new Map(chosen.cells.map((one) => [keyOf(one), one])) : null;
   const picture = svg("svg", {
     width, height: high, viewBox: `0 0 ${width} ${high}`, role: "grid", "data-cells": "",
-    "aria-label": `Rows in each ${grid ? "cell" : "group"}${chosen ? `, and what update ${chosen.slot} does to it` : ""}`,
+    "aria-label": `Rows in each cell${chosen ? `, and what update ${chosen.slot} does to it` : ""}`,
     class: chosen ? "choosing" : null,
   });
   if (grid) axes(picture, { columns, lines, layout, margin, wide, tall, gap });
@@ -121,10 +121,10 @@ function square(cell, { most, touched, layout, x, y, wide, tall, column, line })
   const own = layout.kind === "groups" && !isLog(cell) && tall >= 30;
   group.append(svg("rect", { class: "fill", x: x + 0.5, y: y + 0.5, width: wide - 1, height: tall - 1, rx: Math.min(5, wide / 5) }));
   if (isLog(cell)) group.append(svg("text", { class: "name", x: x + 10, y: y + tall / 2 + 4 }, logName(cell)));
-  else if (own) group.append(svg("text", { class: "name", x: x + 6, y: y + 13 }, layout.e_step > 1 ? `${cell.e}+` : `${cell.e}`));
+  else if (own) group.append(svg("text", { class: "name", x: x + 6, y: y + 13 }, layout.e_step > 1 ? `e${cell.e}+` : `e${cell.e}`));
   if (label) group.append(svg("text", { class: "value", x: x + wide / 2, y: y + tall / 2 + (own ? 9 : 4.5) }, label));
   if (about && wide >= 18) group.append(svg("text", { class: "mark", x: x + wide - 5, y: y + 13 }, about.mark));
-  const show = () => showTip(group.getBoundingClientRect(), lines);
+  const show = () => showTip(group, group.getBoundingClientRect(), lines);
   group.addEventListener("pointerenter", show);
   group.addEventListener("pointerleave", hideTip);
   group.addEventListener("focus", show);
@@ -179,10 +179,6 @@ function legend(data) {
 
 /** onChoose(update or null) is called when a person picks one. */
 export function comingUpdates(container, data, chosenSlot, onChoose) {
-  if (!data.coming.length) {
-    container.replaceChildren(html("p", { class: "muted empty" }, "None: the index has reached its end."));
-    return;
-  }
   const longSlots = /d$/.test(data.update_every);
   const list = html("ul", { class: "coming" });
   for (const update of data.coming) {
@@ -209,11 +205,13 @@ export function comingUpdates(container, data, chosenSlot, onChoose) {
   container.replaceChildren(list, actionLegend(data));
 }
 
+/** 24 rows expire · 1 cell rewritten, 5 appended to */
 function told(update) {
   const parts = Object.keys(ACTIONS)
     .filter((action) => update.counts[action])
-    .map((action) => `${number(update.counts[action])} ${ACTIONS[action].word}`);
-  return [`${count(update.expiring, "row")} to expire`, ...parts].join(" · ");
+    .map((action, at) => `${at ? number(update.counts[action]) : count(update.counts[action], "cell")} ${ACTIONS[action].word}`);
+  const expire = `${count(update.expiring, "row")} ${update.expiring === 1 ? "expires" : "expire"}`;
+  return `${expire} · ${parts.join(", ") || "no cell is touched"}`;
 }
 
 function miniature(data, update) {

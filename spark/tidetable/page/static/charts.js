@@ -1,17 +1,19 @@
 // Lines and bars over slots. A chart is one stop for the keyboard; arrow keys move a cursor in it.
 
 import { hideTip, html, showTip, svg, whenRoom } from "./draw.js";
+import { dayOfMonth, shortTime } from "./format.js";
 
-const HIGH = 132;
+const HIGH = 146;
 const TOP = 10;
-const BOTTOM = 22;
+const BOTTOM = 36;
+const LETTER = 6.2;
 
 /**
- * points: [{ value: number | null, label, tick, lines }], in order.
+ * points: [{ value: number | null, label, tick, time, lines }], in order; `time` is when a slot ends.
  * axis(value) is for the axis, whose steps are round in the unit that unit(largest value) gives;
- * limit: { value, label } is drawn as a line across.
+ * limit: { value, label } is drawn as a line across. Values above `end` are cut there and printed.
  */
-export function chart(container, { name, points, axis, unit = () => 1, bars = false, limit = null, high = HIGH, key }) {
+export function chart(container, { name, points, axis, unit = () => 1, bars = false, limit = null, end = null, high = HIGH, key }) {
   const known = points.filter((point) => point.value !== null);
   if (!known.length) {
     container.replaceChildren(html("p", { class: "muted empty" }, "Nothing to draw yet."));
@@ -22,11 +24,14 @@ export function chart(container, { name, points, axis, unit = () => 1, bars = fa
     "aria-valuemax": String(points.length), "aria-readonly": "true", "data-key": key,
   });
   container.replaceChildren(host);
-  const view = { host, points, axis, unit, bars, limit, high, at: points.length - 1, plot: null };
+  const view = { host, points, axis, unit, bars, limit, end, high, at: points.length - 1, plot: null };
   if (bars) view.at = 0;
   describe(view);
   listen(view);
-  whenRoom(host, (width) => paint(view, width));
+  whenRoom(host, (width) => {
+    view.high = Math.round(Math.max(high, Math.min(1.6 * high, width * 0.42)));
+    paint(view, width);
+  });
 }
 
 function describe(view) {
@@ -36,16 +41,17 @@ function describe(view) {
 }
 
 function paint(view, width) {
-  const { points, axis, unit, bars, limit, high } = view;
+  const { points, axis, unit, bars, limit, end, high } = view;
   const values = points.map((point) => point.value).filter((value) => value !== null);
-  const most = Math.max(...values, limit ? limit.value : 0);
+  const most = end ?? Math.max(...values, limit ? limit.value : 0);
   const ticks = niceTicks(most / unit(most)).map((tick) => tick * unit(most));
   const top = Math.max(ticks.at(-1), most) || 1;
   const labels = ticks.map(axis);
-  const left = 10 + 6.4 * Math.max(...labels.map((label) => label.length));
+  const left = 10 + LETTER * Math.max(4, ...labels.map((label) => label.length));
+  const ceiling = end === null ? TOP : TOP + 14;
   const plot = {
     left, right: width - 8, width: width - 8 - left,
-    y: (value) => TOP + (high - TOP - BOTTOM) * (1 - value / top),
+    y: (value) => ceiling + (high - ceiling - BOTTOM) * (1 - Math.min(value, top) / top),
     x: (at) => left + ((at + 0.5) * (width - 8 - left)) / points.length,
   };
   view.plot = plot;
@@ -63,25 +69,57 @@ function paint(view, width) {
   if (bars) paintBars(picture, view);
   else paintLine(picture, view);
   if (limit) paintLimit(picture, view);
+  if (end !== null) paintCut(picture, view, top);
   view.dot = svg("circle", { class: "dot", r: 4, visibility: "hidden" });
   picture.append(view.dot);
   view.host.replaceChildren(picture);
   if (document.activeElement === view.host) point(view, view.at);
 }
 
+/** Slots, and below them the times at which they end. */
 function paintTicks(picture, { points, plot, high }) {
-  const step = Math.max(1, Math.ceil((points.length * 46) / plot.width));
-  const longest = Math.max(...points.map((one) => one.tick.length)) * 6.4;
-  const apart = Math.max(step, Math.ceil(((longest + 12) * points.length) / plot.width));
+  const longest = Math.max("31 Dec 23:59".length, ...points.map((one) => one.tick.length)) * LETTER;
+  const apart = Math.max(1, Math.ceil(((longest + 10) * points.length) / plot.width));
   // Counted from the end for a history, whose newest point matters most.
-  for (let at = points.length - 1; at >= 0; at -= apart) {
-    picture.append(svg("text", { class: "tick middle", x: inside(plot, plot.x(at), points[at].tick), y: high - 6 }, points[at].tick));
+  const shown = [];
+  for (let at = points.length - 1; at >= 0; at -= apart) shown.unshift(at);
+  const times = timesOf(shown.map((at) => points[at].time));
+  shown.forEach((at, number) => {
+    const x = inside(plot, plot.x(at), times[number]);
+    picture.append(
+      svg("text", { class: "tick middle", x, y: high - 20 }, points[at].tick),
+      svg("text", { class: "tick middle time", x, y: high - 6 }, times[number]),
+    );
+  });
+  for (const [text, y] of [["slot", high - 20], ["UTC", high - 6]]) {
+    picture.append(svg("text", { class: "tick end unit", x: plot.left - 6, y }, text));
   }
 }
 
+/** Each with its day where that is another one than before; days alone if the time never changes. */
+function timesOf(times) {
+  const clocks = times.map((time) => shortTime(time));
+  if (times.length > 1 && new Set(clocks).size === 1) return times.map(dayOfMonth);
+  return times.map((time, at) => (at && dayOfMonth(times[at - 1]) === dayOfMonth(time) ? clocks[at] : `${dayOfMonth(time)} ${clocks[at]}`));
+}
+
 function inside(plot, x, label) {
-  const half = label.length * 3.2;
-  return Math.min(Math.max(x, half), plot.right + 8 - half);
+  const half = (label.length * LETTER) / 2;
+  return Math.min(Math.max(x, plot.left + half + 2), plot.right + 8 - half);
+}
+
+/** Where a line leaves the picture: a mark, and the value where there is room for it. */
+function paintCut(picture, { points, plot, axis }, top) {
+  let free = 0;
+  points.forEach((point, at) => {
+    if (point.value === null || point.value <= top) return;
+    const label = `▲ ${axis(point.value)}`;
+    const half = (label.length * LETTER) / 2;
+    const x = Math.min(Math.max(plot.x(at), plot.left + half), plot.right - half);
+    const room = x - half > free;
+    if (room) free = x + half + 6;
+    picture.append(svg("text", { class: "cut-value middle", x: room ? x : plot.x(at), y: room ? 12 : 24 }, room ? label : "▲"));
+  });
 }
 
 function paintLine(picture, { points, plot }) {
@@ -128,7 +166,7 @@ function paintLimit(picture, { limit, plot }) {
   const y = plot.y(limit.value);
   picture.append(
     svg("line", { class: "limit", x1: plot.left, x2: plot.right, y1: y, y2: y }),
-    svg("text", { class: "limit-label", x: plot.left + 4, y: y - 4 < 9 ? y + 12 : y - 4 }, limit.label),
+    svg("text", { class: "limit-label end", x: plot.right - 4, y: y - 4 < 9 ? y + 12 : y - 4 }, limit.label),
   );
 }
 
@@ -163,7 +201,7 @@ function point(view, at) {
     view.marks.forEach((mark, number) => mark?.classList.toggle("on", number === view.at));
   }
   const box = view.host.getBoundingClientRect();
-  showTip({ left: box.left + x, width: 0, top: box.top + y - 4, bottom: box.top + y + 4 }, [one.label, ...one.lines]);
+  showTip(view.host, { left: box.left + x, width: 0, top: box.top + y - 4, bottom: box.top + y + 4 }, [one.label, ...one.lines]);
   describe(view);
 }
 

@@ -37,8 +37,8 @@ export function table(caption, heads, rows, { open = false, key } = {}) {
   return html(
     "details", { class: "numbers", open, "data-key": key },
     html("summary", null, caption),
-    html(
-      "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    scrolling(
+      caption,
       html(
         "table", null,
         html("thead", null, html("tr", null, heads.map((head, at) => cell("th", head, at, { scope: "col" })))),
@@ -48,6 +48,21 @@ export function table(caption, heads, rows, { open = false, key } = {}) {
   );
 }
 
+/** A box that scrolls, and says so while columns of it are cut off. */
+export function scrolling(label, content) {
+  const hint = html("p", { class: "cut", hidden: true }, "More columns to the right: scroll →");
+  const box = html("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
+  const room = html("div", { class: "scroll-room" }, hint, box);
+  const look = () => {
+    const left = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    hint.hidden = left < 2;
+    room.classList.toggle("more", left >= 2);
+  };
+  box.addEventListener("scroll", look);
+  whenRoom(box, look);
+  return room;
+}
+
 function isNumeric(value) {
   return /^[\d–-]/.test(String(value)) && !/\d{4},|UTC/.test(String(value));
 }
@@ -55,9 +70,11 @@ function isNumeric(value) {
 // -- the tooltip -----------------------------------------------------------------------------------
 
 const tip = () => document.getElementById("tip");
+let tipOf = null;
 
-/** Shows lines beside a box on the screen; the first is the heading. */
-export function showTip(box, lines) {
+/** Shows lines beside a box on the screen; the first is the heading. `owner` is what they tell of. */
+export function showTip(owner, box, lines) {
+  tipOf = owner;
   const element = tip();
   element.replaceChildren(...lines.filter(Boolean).map((line, at) => html(at ? "span" : "b", null, line)));
   element.hidden = false;
@@ -70,7 +87,13 @@ export function showTip(box, lines) {
 }
 
 export function hideTip() {
+  tipOf = null;
   tip().hidden = true;
+}
+
+/** Hides what is told of something that is no longer on the page: it will not say so itself. */
+export function hideLostTip() {
+  if (tipOf && !tipOf.isConnected) hideTip();
 }
 
 // -- room ------------------------------------------------------------------------------------------

@@ -88,6 +88,12 @@ export function shortTime(iso, withDay = false) {
   return prefix + clock(at);
 }
 
+/** 2 Jan, without the year: for an axis. */
+export function dayOfMonth(iso) {
+  const at = new Date(iso);
+  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
+}
+
 function clock(at) {
   const two = (value) => String(value).padStart(2, "0");
   const base = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;

@@ -2,9 +2,11 @@
 // has changed. What has not changed stays as it is, so focus, scroll and open tables are kept.
 
 import "./theme.js";
-import { comingUpdates, heatmap, logName } from "./cells.js";
+import { drawBadRows } from "./bad-rows.js";
+import { ACTIONS, comingUpdates, heatmap, nameOf } from "./cells.js";
 import { chart } from "./charts.js";
-import { html, table } from "./draw.js";
+import { hideLostTip, hideTip, html, scrolling, table } from "./draw.js";
+import { drawReading } from "./reading.js";
 import { NONE, byteUnit, bytes, bytesOnAxis, compact, count, number, ratio, secondUnit, seconds, secondsOnAxis, time } from "./format.js";
 
 const EVERY_MS = 10_000;
@@ -93,12 +95,14 @@ function part(id, shown, paint) {
   const focused = element.contains(document.activeElement) ? document.activeElement.closest("[data-key]")?.dataset.key : null;
   const open = new Set([...element.querySelectorAll("details[open][data-key]")].map((one) => one.dataset.key));
   paint(element);
+  hideLostTip();
   for (const one of element.querySelectorAll("details[data-key]")) if (open.has(one.dataset.key)) one.open = true;
   if (focused) [...element.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus({ preventScroll: true });
 }
 
 function changeIndex() {
   state.chosen = null;
+  hideTip();
   for (const id of ["cells", "coming", "expiring", "history", "history-table"]) drawn.delete(id);
   $("probe-answer").replaceChildren();
   $("probe-form").reset();
@@ -118,10 +122,11 @@ function draw() {
   }
   $("history").parentElement.hidden = !data.updates;
   if (data.updates) drawHistory(data);
-  $("quality").closest(".two").hidden = !data.key;
+  $("details").hidden = !data.key;
   if (data.key) {
     drawQuality(data);
     drawQuarantine(data);
+    part("reading", [data.table, data.source, data.snippets], (element) => drawReading(element, data));
   }
   drawProbe(data);
 }
@@ -193,9 +198,22 @@ function drawHead(data) {
         data.quality && outside(`reports/${data.name}/index.html`, "Data Docs", "tab"),
       ].filter(Boolean),
     ));
-  part("health", [data.health, data.sentence], (element) =>
+  part("health", [data.health, data.health_word, data.sentence, data.failure], (element) =>
     element.replaceChildren(
-      html("p", { class: `health ${data.health}` }, html("span", { class: `badge ${data.health}` }, data.health_word), html("span", { class: "sentence" }, data.sentence))));
+      ...[
+        html("p", { class: `health ${data.health}` }, html("span", { class: `badge ${data.health}` }, data.health_word), html("span", { class: "sentence" }, data.sentence)),
+        data.failure && lastError(data),
+      ].filter(Boolean)));
+}
+
+/** The last task that failed, with the way to its log. */
+function lastError(data) {
+  const { run, task, at, over } = data.failure;
+  const log = `../dags/${data.dag_id}/runs/${encodeURIComponent(run)}/tasks/${encodeURIComponent(task)}`;
+  return html(
+    "p", { class: "last-error muted" },
+    `Last error: the task ${task} failed at ${time(at)}${over ? ", and has succeeded since" : ""}. `, outside(log, "Its log"),
+  );
 }
 
 function drawFigures(data) {
@@ -203,10 +221,10 @@ function drawFigures(data) {
     ? [
         ["Live rows", number(data.live)],
         ["Slot", number(data.slot), time(data.as_of)],
-        ["Behind", behind(data), data.lag ? `slot ${number(data.due)} is due` : "nothing is due"],
+        ["Behind", behind(data), data.lag ? `slot ${number(data.due)} is due` : data.coming.length ? "nothing is due" : "it has reached its end"],
         ["Size", bytes(data.bytes), count(data.files, "file")],
-        ["Imbalance", ratio(data.imbalance), `fullest cell to mean, limit ${data.imbalance_max}`],
-        ["Expire next", number(data.coming[0]?.expiring), data.coming[0] ? `in slot ${data.coming[0].slot}` : "no update comes"],
+        ["Imbalance", ratio(data.imbalance), `fullest cell to mean cell; limit ${data.imbalance_max}`],
+        ["Expire next", number(data.coming[0]?.expiring), data.coming[0] ? `in slot ${number(data.coming[0].slot)}, ${time(data.coming[0].as_of)}` : "no update comes"],
       ]
     : [];
   part("figures", figures, (element) =>
@@ -218,27 +236,32 @@ function drawCells(data) {
   const chosen = data.coming.find((update) => update.slot === state.chosen) ?? null;
   state.chosen = chosen?.slot ?? null;
   const words = data.layout.kind === "groups"
-    ? `Rows in each of ${count(data.layout.e, "expiration group")}`
+    ? `Rows in each of ${count(data.layout.e, "cell")}, by the slot in which they expire`
     : data.layout.kind === "levels"
-    ? `Rows in each cell: lines are ${count(data.layout.g, "level")} of runs, columns ${count(data.layout.e, "expiration group")}`
-    : `Rows in each cell: lines are ${count(data.layout.g, "insertion part")}, columns ${count(data.layout.e, "expiration part")}`;
+    ? `Rows in each cell: a line for each of ${count(data.layout.g, "level")}, columns by the slot in which rows expire`
+    : `Rows in each cell: lines (g) by the slot in which rows came, columns (e) by the slot in which they expire`;
   const several = data.layout.e_step > 1 || data.layout.g_step > 1 ? "; a square stands for several" : "";
   const marked = chosen ? ` Marked: what update ${chosen.slot} does.` : "";
   part("cells-about", [words, several, marked], (element) => element.replaceChildren(`${words}${several}.${marked}`));
   part("cells", [data.cells, data.layout, chosen], (element) => {
     heatmap(prepared(element, "picture"), data, chosen);
-    const rows = data.cells.map((cell) => [cell.e < 0 ? logName(cell) : data.layout.kind === "groups" ? `group ${cell.e}` : `g ${cell.g}, e ${cell.e}`, number(cell.rows), number(cell.files), bytes(cell.bytes)]);
+    const rows = data.cells.map((cell) => [nameOf(cell, data.layout), number(cell.rows), number(cell.files), bytes(cell.bytes)]);
     element.append(table("Cells as a table", ["Cell", "Rows", "Files", "Size"], rows, { key: "cells table" }));
   });
-  const about = data.coming.length ? "Choose one to mark its cells in the picture." : "";
+  const ended = !data.coming.length;
+  $("pictures").classList.toggle("ended", ended);
+  $("coming").closest(".panel").hidden = ended;
+  $("ended").hidden = !ended;
+  if (ended) part("ended", [data.end, data.slot], (element) => element.replaceChildren(`No update comes: the index has reached its end, ${time(data.end)}.`));
+  const about = "Choose one to mark its cells in the picture.";
   part("coming-about", about, (element) => element.replaceChildren(about));
   part("coming", [data.coming, data.layout, state.chosen], (element) => {
     comingUpdates(prepared(element, "picture"), data, state.chosen, (update) => {
       state.chosen = update?.slot ?? null;
       drawCells(state.data);
     });
-    const rows = data.coming.flatMap((update) => update.cells.map((cell) => [update.slot, cell.e < 0 ? logName(cell) : `g ${cell.g}, e ${cell.e}`, cell.action, cell.why]));
-    if (rows.length) element.append(table("Touched cells as a table", ["Slot", "Cell", "Action", "Why"], rows, { key: "coming table" }));
+    const rows = data.coming.flatMap((update) => update.cells.map((cell) => [update.slot, time(update.as_of), nameOf(cell, data.layout), ACTIONS[cell.action].word, cell.why]));
+    if (rows.length) element.append(table("Touched cells as a table", ["Slot", "Ends", "Cell", "What is done", "Why"], rows, { key: "coming table" }));
   });
 }
 
@@ -260,7 +283,7 @@ function drawExpiring(data) {
     chart(prepared(element, "picture"), {
       name: `Rows that will expire in the coming ${bars.length * together} slots`, key: "expiring chart", bars: true, axis: compact, high: 150,
       points: bars.map((bar) => ({
-        value: bar.rows, label: label(bar), tick: bar.first === bar.last ? `${bar.last}` : `${bar.first}–${bar.last}`,
+        value: bar.rows, label: label(bar), tick: bar.first === bar.last ? `${bar.last}` : `${bar.first}–${bar.last}`, time: bar.as_of,
         lines: [`${count(bar.rows, "row")} will expire`, `by ${time(bar.as_of)}`],
       })),
     });
@@ -275,10 +298,20 @@ const CHARTS = [
   { field: "read", title: "Rows read", hint: "from the source", format: compact, full: (value) => `${count(value, "row")} read` },
   { field: "bytes", title: "Size", format: bytes, axis: bytesOnAxis, unit: byteUnit, full: (value) => `${bytes(value)} in the table` },
   { field: "files", title: "Files", format: compact, full: (value) => count(value, "file") },
-  { field: "imbalance", title: "Imbalance", hint: "fullest cell to mean", format: ratio, axis: compact, full: (value) => `the fullest cell holds ${ratio(value)} times the mean`, limit: "imbalance_max" },
+  { field: "imbalance", title: "Imbalance", hint: "fullest cell to mean", format: ratio, axis: compact, full: (value) => `the fullest cell holds ${ratio(value)} times the mean`, limit: "imbalance_max", note: imbalanceNote },
   { field: "seconds", title: "Update time", format: seconds, axis: secondsOnAxis, unit: secondUnit, full: (value) => `took ${seconds(value)}` },
-  { field: "written_per_inserted", title: "Rows written per row inserted", format: ratio, axis: compact, full: (value) => `${ratio(value)} rows written per row inserted` },
+  { field: "written_per_inserted", title: "Rows written per row inserted", format: ratio, axis: compact, full: (value) => `${ratio(value)} rows written per row inserted`, end: "written_top", note: writtenNote },
 ];
+
+function imbalanceNote(data) {
+  const above = data.imbalance_fails ? "the validation fails and the next update waits until somebody acts" : "the quality report warns";
+  return `Rows of the fullest cell against the mean cell; 1 is even. An uneven cell makes the updates that rewrite it slow. Above ${data.imbalance_max} ${above}.`;
+}
+
+function writtenNote(data) {
+  const cut = data.written_top === null ? "" : " The axis ends where it suits most updates; ▲ marks what lies above, when few rows came in.";
+  return `(rewritten + inserted) / inserted: what an update costs.${cut}`;
+}
 
 function drawHistory(data) {
   const { updates } = data;
@@ -286,7 +319,7 @@ function drawHistory(data) {
     ? `${count(updates.length, "update")}, the newest is ${updates.at(-1).kind === "update" ? "" : `a ${updates.at(-1).kind} at `}slot ${updates.at(-1).slot}.`
     : data.updates_error ? `The table of updates cannot be read: ${data.updates_error}` : "No update has been recorded yet.";
   part("history-about", about, (element) => element.replaceChildren(about));
-  part("history", [updates, data.imbalance_max], (element) => {
+  part("history", [updates, data.imbalance_max, data.imbalance_fails, data.written_top], (element) => {
     element.hidden = !updates.length;
     element.replaceChildren();
     for (const one of CHARTS) {
@@ -294,12 +327,12 @@ function drawHistory(data) {
       const values = updates.map((update) => update[one.field] ?? null);
       const last = [...values].reverse().find((value) => value !== null) ?? null;
       const heading = html("h4", null, one.title, one.hint && html("small", null, ` ${one.hint}`));
-      element.append(html("section", { class: "panel small", "aria-label": one.title }, html("div", { class: "heading" }, heading, html("b", null, one.format(last))), room));
+      element.append(html("section", { class: "panel small", "aria-label": one.title }, html("div", { class: "heading" }, heading, html("b", null, one.format(last))), room, one.note && html("p", { class: "note" }, one.note(data))));
       chart(room, {
-        name: `${one.title} over ${count(updates.length, "update")}`, key: `chart ${one.field}`, axis: one.axis ?? one.format, unit: one.unit,
+        name: `${one.title} over ${count(updates.length, "update")}`, key: `chart ${one.field}`, axis: one.axis ?? one.format, unit: one.unit, end: one.end ? data[one.end] : null,
         limit: one.limit ? { value: data[one.limit], label: `limit ${data[one.limit]}` } : null,
         points: updates.map((update, at) => ({
-          value: values[at], label: `${update.kind === "update" ? "Slot" : `${update.kind}, slot`} ${update.slot}`, tick: String(update.slot),
+          value: values[at], label: `${update.kind === "update" ? "Slot" : `${update.kind}, slot`} ${update.slot}`, tick: String(update.slot), time: update.as_of,
           lines: [
             values[at] === null ? "not known" : one.full(values[at]), time(update.as_of),
             ...(one.field === "read" && update.folders_missing ? [`${count(update.folders_missing, "folder")} of the source missing`] : []),
@@ -327,13 +360,13 @@ function drawQuality(data) {
       element.replaceChildren(html("p", { class: "muted empty" }, "No quality report yet. The task validate of the DAG makes one after each update."));
       return;
     }
-    const checked = quality.checked === null || quality.checked === undefined ? "" : `${count(quality.checked, "check")}, `;
+    const tally = quality.tally ? `${quality.tally}; ` : "";
     const old = quality.slot !== null && data.slot !== null && quality.slot < data.slot ? ` (the table is at ${data.slot})` : "";
     const verdict = !quality.success ? ["failing", "failed"] : quality.warnings.length ? ["warning", "passed with warnings"] : ["ok", "passed"];
     const list = (kind, sentences) => sentences.length && html("ul", { class: `findings ${kind}` }, sentences.map((one) => html("li", null, one)));
     element.replaceChildren(
       ...[
-        html("p", null, html("span", { class: `badge ${verdict[0]}` }, verdict[1]), html("span", { class: "muted" }, ` ${checked}slot ${number(quality.slot)}${old}`)),
+        html("p", null, html("span", { class: `badge ${verdict[0]}` }, verdict[1]), html("span", { class: "muted" }, ` ${tally}slot ${number(quality.slot)}${old}`)),
         list("failing", quality.failed), quality.advice && html("p", null, quality.advice), list("warning", quality.warnings),
         html("p", null, outside(`reports/${data.name}/${encoded(quality.report)}`, "This report", "tab"), " · ", outside(`reports/${data.name}/index.html`, "All Data Docs", "tab")),
       ].filter(Boolean),
@@ -342,28 +375,8 @@ function drawQuality(data) {
 }
 
 function drawQuarantine(data) {
-  part("quarantine", [data.quarantine, data.quarantine_table], (element) => {
-    const found = data.quarantine;
-    if (!found || !found.updates) {
-      element.replaceChildren(html("p", { class: "muted empty" }, "No update has been recorded yet."));
-      return;
-    }
-    const share = found.read ? ` of ${count(found.read, "row")} read (${((100 * found.rows) / found.read).toFixed(1)} %)` : "";
-    const over = found.updates === 1 ? "the last update" : `the last ${number(found.updates)} updates`;
-    const most = Math.max(1, ...found.reasons.map((one) => one.rows));
-    const bar = (one) => {
-      const meter = html("span", { class: "meter", "aria-hidden": "true" }, html("span", null));
-      meter.firstChild.style.width = `${(100 * one.rows) / most}%`;
-      return html("li", null, html("span", { class: "reason" }, one.reason), html("b", null, number(one.rows)), meter);
-    };
-    element.replaceChildren(
-      ...[
-        html("p", null, found.rows ? `${count(found.rows, "row")}${share} in ${over}.` : `None in ${over}.`),
-        found.reasons.length && html("ul", { class: "reasons" }, found.reasons.map(bar)),
-        found.rows > 0 && html("p", { class: "muted place" }, "They are kept, with the reason, in the table ", html("code", null, data.quarantine_table), " beside the index’s own."),
-      ].filter(Boolean),
-    );
-  });
+  part("quarantine", [data.name, data.quarantine, data.quarantine_table], (element) =>
+    drawBadRows(element, data, (route) => ask(`${pathOf(data.name)}/${route}`)));
 }
 
 // -- the probe box ---------------------------------------------------------------------------------
@@ -411,8 +424,8 @@ function probed(found, ms) {
   return [
     head,
     found.cut && html("p", { class: "muted" }, `These are not all: there are ${found.cut_because}. The command tidetable probe shows the rest.`),
-    html(
-      "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Rows found" },
+    scrolling(
+      "Rows found",
       html(
         "table", null,
         html("thead", null, html("tr", null, found.columns.map((one) => html("th", { scope: "col", class: one.numeric ? "number" : null }, one.name)))),
