@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlparse
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-CACHE = Path(__file__).resolve().parents[1] / ".cache"
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / ".cache"
 SCALA = "2.13"
 
 LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
@@ -24,18 +25,7 @@ LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 
 # Delta asks for these, but pyspark brings its own, newer ones.
 BROUGHT_BY_PYSPARK = (
-    "com.fasterxml.jackson.core:jackson-annotations",
-    "com.fasterxml.jackson.core:jackson-core",
-    "com.fasterxml.jackson.core:jackson-databind",
-    "com.google.code.findbugs:jsr305",
-    "org.apache.hadoop:hadoop-client-api",
-    "org.apache.hadoop:hadoop-client-runtime",
-    "org.apache.logging.log4j:log4j-api",
-    "org.apache.logging.log4j:log4j-core",
-    "org.apache.logging.log4j:log4j-slf4j2-impl",
-    "org.apache.parquet:parquet-hadoop",
-    "org.roaringbitmap:RoaringBitmap",
-    "org.slf4j:slf4j-api",
+    (ROOT / "spark" / "tidetable" / "engine" / "brought_by_pyspark.txt").read_text().split()
 )
 
 

@@ -17,6 +17,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+import tidetable
 from tidetable.cli import app
 from tidetable.config import SCHEMA_PATH, load_index
 from tidetable.core.placement import Placement
@@ -326,3 +327,19 @@ def test_papers_md_names_files_that_are_there() -> None:
     links = re.findall(r"\]\(\.\./([^)#]+)\)", page)
     assert len(links) > 5
     assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_the_examples_of_the_api_run_in_order(spark: SparkSession, project: Path) -> None:
+    code = [text for _, text in blocks(DOCS / "api.md", "python")]
+    assert code
+    names: dict[str, Any] = {"spark": spark}
+    for text in code:
+        exec(text, names)
+
+
+def test_every_function_of_the_api_has_a_row() -> None:
+    documented = [
+        re.findall(r"`(\w+)", row[0]) for row in table_rows((DOCS / "api.md").read_text())
+    ]
+    functions = [name for name in tidetable.__all__ if not name.startswith("_")]
+    assert sorted(name for names in documented for name in names) == functions

@@ -17,7 +17,7 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.core.failures import gist
 
 COMMANDS = (
-    "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "history",
+    "init", "check", "plan", "update", "replay", "rebuild", "probe", "scan", "status", "history",
     "quarantine", "validate",
     "maintain", "simulate", "advise",
 )  # fmt: skip
@@ -56,7 +56,7 @@ def test_the_commands_are_listed_in_groups() -> None:
         "Options": [],
         "Daily": ["update", "status", "plan", "probe", "scan", "history", "quarantine"],
         "Repair": ["replay", "rebuild", "validate", "maintain"],
-        "Planning": ["check", "simulate", "advise"],
+        "Planning": ["init", "check", "simulate", "advise"],
     }
 
 

@@ -8,9 +8,10 @@ imports it: a probe does not wait for a JVM.
 # In the order in which --help lists the commands.
 from tidetable.cli import daily
 from tidetable.cli import repair
+from tidetable.cli import init
 from tidetable.cli import planning
 # isort: on
 
 from tidetable.cli.root import app, main
 
-__all__ = ["app", "daily", "main", "planning", "repair"]
+__all__ = ["app", "daily", "init", "main", "planning", "repair"]

@@ -94,25 +94,16 @@ def _target(
     out: Output, index: Index, state: State | None, until: datetime | None, slots: int | None
 ) -> int:
     """The slot to go to; below 0 if the index has not started yet and no time was given."""
-    if slots is not None:
-        target = (0 if state is None else state.slot) + slots
-    elif until is not None:
-        target = index.timeline.ended_by(until)
-        if target < 0:
-            raise UserError(
-                f"--until: that time lies before {index.name} starts, {running.time_of(index, 0)}. "
-                "Give that time or a later one."
-            )
-    else:
-        # The only place that asks the clock, and only if the user gave no time.
-        target = index.timeline.ended_by(datetime.now(UTC) - index.source.grace)
-    last = None if index.end is None else index.timeline.ended_by(index.end)
-    if last is None or target <= last:
-        return target
-    if slots is not None or until is not None:
-        ends = running.time_of(index, last)
-        out.say(f"{index.name} ends with slot {last}, {ends}: no further than that.")
-    return last
+    from tidetable.table.target import wanted_slot, within_end
+
+    # The only place that asks the clock, which counts only if the user gave no time.
+    at = None if state is None else state.slot
+    wanted = wanted_slot(index, at, until, slots, datetime.now(UTC))
+    target = within_end(index, wanted)
+    if target < wanted and (slots is not None or until is not None):
+        ends = running.time_of(index, target)
+        out.say(f"{index.name} ends with slot {target}, {ends}: no further than that.")
+    return target
 
 
 # -- status and plan -----------------------------------------------------------------------------

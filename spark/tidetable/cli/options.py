@@ -82,10 +82,9 @@ EngineOption = Annotated[Engine, typer.Option(help="What reads: delta-rs needs n
 
 def load(name: str) -> Index:
     """The index of this name, or of this YAML file."""
-    from tidetable.config import find_index, load_index, project_root
+    from tidetable import api
 
-    root = project_root()
-    return load_index(find_index(name, root), root).given_as(name)
+    return api.load(name)
 
 
 def parse_when(text: str | None, option: str) -> datetime | None:

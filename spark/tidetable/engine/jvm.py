@@ -32,6 +32,9 @@ ARCHIVE = Path(".cache") / "spark.jsa"
 """Where archive.py puts Spark's classes as a JVM has them in memory."""
 
 _LOG_BYTES_MAX = 4 * 1024 * 1024
+_BROUGHT_BY_PYSPARK = Path(__file__).with_name("brought_by_pyspark.txt")
+"""What Delta asks for and pyspark has in newer versions, as Maven coordinates."""
+
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -43,9 +46,10 @@ def find_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if not shutil.which("java" if home is None else str(Path(home) / "bin" / "java")):
         place = "on the PATH" if home is None else f"in {home} (JAVA_HOME)"
+        setup = "run `make setup`, which finds or installs one" if repository() else "install one"
         raise UserError(
-            f"There is no Java {place}, and Spark needs 17 or newer. "
-            "Run `make setup`, which finds or installs one; or let JAVA_HOME name one."
+            f"There is no Java {place}, and Spark needs 17 or newer: {setup}, or let JAVA_HOME "
+            "name one."
         )
 
 
@@ -88,7 +92,8 @@ def delta_package() -> dict[str, str]:
     """Settings that let Spark fetch Delta itself."""
     spark_minor = ".".join(version("pyspark").split(".")[:2])
     package = f"io.delta:delta-spark_{spark_minor}_2.13:{version('delta-spark')}"
-    return {"spark.jars.packages": package}
+    brought = _BROUGHT_BY_PYSPARK.read_text().split()
+    return {"spark.jars.packages": package, "spark.jars.excludes": ",".join(brought)}
 
 
 def spark_home() -> Path:
@@ -98,6 +103,12 @@ def spark_home() -> Path:
     assert found.origin is not None
     return Path(found.origin).parent
 
+
+_FETCHED_BY_SPARK = (
+    "Spark fetches them when it starts, from Maven's registry, and could not. Let "
+    "conf/spark-defaults.conf (SPARK_CONF_DIR) name one that it reaches (spark.jars.repositories) "
+    "or a folder that has them (spark.jars.ivy), or put the jars into .cache/jars of the project"
+)
 
 # -- starting it -----------------------------------------------------------------------------------
 
@@ -136,9 +147,10 @@ def not_started(error: Exception, log: Path, began: int) -> TidetableError:
     tail = "\n".join(f"  {line}" for line in telling[-8:])
     where = f"The end of {log}:\n{tail}" if tail else f"Its log, {log}, is empty: {error}"
     if "UnsupportedClassVersionError" in said:
-        return UserError(f"This Java is too old for Spark: `make setup` finds 17 or newer. {where}")
+        return UserError(f"This Java is too old for Spark, which needs 17 or newer. {where}")
     if "unresolved dependency" in said or "Server access error" in said:
-        return UserError(f"The Delta jars are missing: `make setup` fetches them. {where}")
+        fetched = "`make setup` fetches them" if repository() else _FETCHED_BY_SPARK
+        return UserError(f"The Delta jars are missing: {fetched}. {where}")
     return TransientError(
         "Spark did not start. Is there enough memory (TIDETABLE_DRIVER_MEMORY)? "
         f"TIDETABLE_DEBUG=1 shows all it says. {where}"

@@ -10,12 +10,12 @@ from typing import Any
 from tidetable.config import Index, format_time
 from tidetable.table.state import IndexTable
 from tidetable.table.status import Outlook, outlook
+from tidetable.table.target import within_end
 
 
 def slot_due(index: Index, until: datetime) -> int:
     """The last slot that ends by then, and not after the index's own end."""
-    slot = index.timeline.ended_by(until)
-    return slot if index.end is None else min(slot, index.timeline.ended_by(index.end))
+    return within_end(index, index.timeline.ended_by(until))
 
 
 @dataclass(frozen=True)

@@ -54,10 +54,21 @@ def view(index: Index, slot: int | None = None) -> View:
 
 def batches(view: View, restriction: Restriction) -> Iterator[pa.RecordBatch]:
     """The rows through delta-rs, in batches as they come."""
+    yield from reader(view, restriction)
+
+
+def reader(view: View, restriction: Restriction) -> pa.RecordBatchReader:
+    """The same with its schema, which is there without any rows too."""
     where = sql_condition(restriction.tests(view.index, view.schema, view.as_of))
     columns = ", ".join(map(sql_name, view.columns))
     sql = f"SELECT {columns} FROM t" + ("" if where is None else f" WHERE {where}")
-    yield from arrow(query(view.log.table).execute(sql))
+    return arrow(query(view.log.table).execute(sql))
+
+
+def whole(view: View, restriction: Restriction) -> pa.Table:
+    """All of the rows, with the types of the table: DataFusion has text types of its own."""
+    schema = pa.schema([view.schema.field(name) for name in view.columns])
+    return reader(view, restriction).read_all().cast(schema)
 
 
 def query(table: DeltaTable) -> QueryBuilder:
