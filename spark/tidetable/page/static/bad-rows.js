@@ -22,7 +22,7 @@ export function drawBadRows(element, data, ask) {
     ...[
       html("p", null, found.rows ? `${count(found.rows, "row")}${share} in ${over}.` : `None in ${over}.`),
       found.reasons.length && html("ul", { class: "reasons" }, found.reasons.map(bar)),
-      found.rows > 0 && theRows(ask),
+      theRows(ask), // always: some may be from updates before these
       found.rows > 0 && html("p", { class: "muted place" }, "They are kept, with the reason, in the table ", html("code", null, data.quarantine_table), " beside the index’s own."),
     ].filter(Boolean),
   );
@@ -31,7 +31,7 @@ export function drawBadRows(element, data, ask) {
 /** Read when somebody opens them, not at each refresh. */
 function theRows(ask) {
   const room = html("div", { "aria-live": "polite" });
-  const details = html("details", { class: "numbers", "data-key": "bad rows" }, html("summary", null, "Show the newest of them"), room);
+  const details = html("details", { class: "numbers", "data-key": "bad rows" }, html("summary", null, "Show the newest rows in quarantine"), room);
   details.addEventListener("toggle", async () => {
     if (!details.open) return;
     room.replaceChildren(html("p", { class: "muted" }, "Reading …"));
@@ -45,7 +45,7 @@ function theRows(ask) {
 }
 
 function shown(found) {
-  if (!found.rows.length) return [html("p", { class: "muted" }, "They have been kept for long enough, and are gone.")];
+  if (!found.rows.length) return [html("p", { class: "muted" }, "No row is in quarantine.")];
   const head = ["Slot", "Ends", "Reason", "Arrived", "Row"].map((name) => html("th", { scope: "col" }, name));
   const line = (one) => html(
     "tr", null,
