@@ -417,7 +417,7 @@ def _picture(
     )
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
-    page.goto(airflow.url)
+    log_in(page, airflow.url, "admin", airflow.password())
     page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
     if width < 600:
         page.goto(f"{airflow.url}/tidetable/#flights_rebuild")

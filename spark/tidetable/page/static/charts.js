@@ -85,10 +85,10 @@ function paintTicks(picture, { points, plot, high }) {
   for (let at = points.length - 1; at >= 0; at -= apart) shown.unshift(at);
   const times = timesOf(shown.map((at) => points[at].time));
   shown.forEach((at, number) => {
-    const x = inside(plot, plot.x(at), times[number]);
+    const place = (label) => inside(plot, plot.x(at), label);
     picture.append(
-      svg("text", { class: "tick middle", x, y: high - 20 }, points[at].tick),
-      svg("text", { class: "tick middle time", x, y: high - 6 }, times[number]),
+      svg("text", { class: "tick middle", x: place(points[at].tick), y: high - 20 }, points[at].tick),
+      svg("text", { class: "tick middle time", x: place(times[number]), y: high - 6 }, times[number]),
     );
   });
   for (const [text, y] of [["slot", high - 20], ["UTC", high - 6]]) {
