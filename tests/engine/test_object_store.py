@@ -15,6 +15,7 @@ from tests.cli.handmade import make_table, make_update
 from tests.s3_server import s3_server
 from tests.workspace import Workspace, row
 from tidetable.config import Index
+from tidetable.core.errors import UserError
 from tidetable.engine.commit import publish
 from tidetable.table import read
 from tidetable.table.actions import removal_of
@@ -135,6 +136,23 @@ def test_purge_deletes_what_is_ours_and_in_no_kept_version(
     data = [name for name in after if name.startswith("table/_g=")]
     assert sorted(data) == sorted(f"table/{file.path}" for file in opened(index).files)
     assert read.count(read.view(index), Restriction()) == 2
+
+
+def test_a_place_inside_another_table_is_refused(
+    index: Index, workspace: Workspace, bucket: obstore.store.S3Store
+) -> None:
+    """At any depth, and for a purge too: the other table may have come later."""
+    inside = workspace.index(table=f"s3a://{BUCKET}/table/deep/below/mine")
+    before = names(bucket, "")
+    with pytest.raises(UserError, match=f"lies inside s3a://{BUCKET}/table, which is a Delta"):
+        IndexTable(inside).state()
+    assert names(bucket, "") == before
+    beside = workspace.index(table=f"s3a://{BUCKET}/table2/deep/mine")
+    assert IndexTable(beside).state() is None
+
+    obstore.put(bucket, f"_delta_log/{0:020d}.json", b"{}")
+    with pytest.raises(UserError, match=f"lies inside s3a://{BUCKET}, which is a Delta"):
+        purge(index)
 
 
 def test_a_damaged_log_is_named(index: Index, bucket: obstore.store.S3Store) -> None:

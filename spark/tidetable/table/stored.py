@@ -24,7 +24,7 @@ from tidetable.core.errors import UserError
 from tidetable.table.columns import CELL_E, CELL_G
 from tidetable.table.log import Log
 from tidetable.table.place import INCOMING, LOG_FOLDER, local_folder
-from tidetable.table.storage import reader_uri
+from tidetable.table.storage import reader_uri, storage
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CELL = rf"{CELL_G}=-?\d+/{CELL_E}=-?\d+"
@@ -146,12 +146,12 @@ def _walked(root: Path) -> Stored:
     return found
 
 
-def _listed(storage: pafs.FileSystem) -> Stored:
+def _listed(files: pafs.FileSystem) -> Stored:
     """An object store."""
     found = Stored()
     inside = re.compile(rf"^(.+?)/{LOG_FOLDER}/")
     tables = set()
-    for entry in storage.get_file_info(pafs.FileSelector("", recursive=True)):
+    for entry in files.get_file_info(pafs.FileSelector("", recursive=True)):
         path = entry.path.lstrip("/")
         table = inside.match(path)
         if table is not None and not _PRIVATE.match(table[1]):
@@ -248,11 +248,30 @@ def check_not_inside_another(path: str) -> None:
     """UserError if a folder above this one is a Delta table: cleaning up there would delete it."""
     root = local_folder(path)
     if root is None:
-        return
-    for above in root.resolve().parents:
-        if (above / LOG_FOLDER).is_dir():
-            raise UserError(
-                f"{path} lies inside {above}, which is a Delta table of its own; whatever cleans "
-                "that up (VACUUM) would delete the files of this one. Choose a place outside of it "
-                "in the YAML (table:)."
-            )
+        above = next((one for one in _prefixes_above(path) if _has_log(one)), None)
+    else:
+        folders = root.resolve().parents
+        above = next((str(one) for one in folders if (one / LOG_FOLDER).is_dir()), None)
+    if above is not None:
+        raise UserError(
+            f"{path} lies inside {above}, which is a Delta table of its own; whatever cleans "
+            "that up (VACUUM) would delete the files of this one. Choose a place outside of it "
+            "in the YAML (table:)."
+        )
+
+
+def _prefixes_above(path: str) -> Iterator[str]:
+    """s3://bucket/a/b -> s3://bucket/a, s3://bucket"""
+    scheme, _, rest = path.rstrip("/").partition("://")
+    parts = [part for part in rest.split("/") if part]
+    for end in range(len(parts) - 1, 0, -1):
+        yield f"{scheme}://{'/'.join(parts[:end])}"
+
+
+def _has_log(prefix: str) -> bool:
+    """Whether there is a Delta log; not, if we may not look there."""
+    try:
+        found = storage(prefix).get_file_info(LOG_FOLDER)
+    except OSError:
+        return False
+    return bool(found.type == pafs.FileType.Directory)
