@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from tests.workspace import EVERY, START
 from tidetable.engine.footer_schema import FileColumns, columns_of
 from tidetable.engine.source_files import changed_since, source_files
 
@@ -73,9 +77,89 @@ def test_files_are_found_as_spark_finds_them(tmp_path: Path) -> None:
     assert names(f"{tmp_path}/{{sub,day=1}}") == ["day=1/c.csv", "sub/b.csv"]
     assert names(tmp_path / "nowhere") == []
     assert source_files(["s3a://bucket/rows"], {}) is None
-    assert source_files([str(tmp_path)], {"pathGlobFilter": "*.csv"}) is None
+    assert source_files(["s3a://bucket/rows"], {}, beside=str(tmp_path)) is None
+    assert source_files([str(tmp_path)], {"basePath": str(tmp_path)}) is None
     (only,) = source_files([str(tmp_path / "day=1")], {}) or []
     assert only.partitions == ()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"pathGlobFilter": "*.{csv,txt}"}, "ac"),
+        ({"pathglobfilter": "[^a].*"}, "bc"),
+        ({"pathGlobFilter": "?"}, ""),
+        ({"modifiedBefore": "2024-03-01T00:10:00"}, "a"),
+        ({"modifiedAfter": "2024-03-01T00:10:00"}, "c"),
+        ({"modifiedAfter": "2024-03-01T00:09:59", "pathGlobFilter": "*.csv"}, ""),
+    ],
+)
+def test_files_are_chosen_as_spark_chooses_them(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], names: str
+) -> None:
+    for number, name in enumerate(("a.csv", "b.json", "c.txt")):
+        changed = (START + number * EVERY).timestamp()
+        os.utime(text_file(tmp_path / name, "x"), (changed, changed))
+    found = source_files([str(tmp_path)], options)
+    assert found is not None
+    assert "".join(Path(one.path).name[0] for one in found) == names
+    read = spark.read.options(**options).text(str(tmp_path)).inputFiles()
+    assert sorted(Path(one).name for one in read) == [Path(one.path).name for one in found]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"modifiedBefore": "2024-03-01"},
+        {"modifiedAfter": "2024-03-01T00:10:00", "timeZone": "Europe/Paris"},
+        {"pathGlobFilter": r"a\*.csv"},
+    ],
+)
+def test_what_only_spark_chooses(tmp_path: Path, options: dict[str, str]) -> None:
+    assert source_files([str(tmp_path)], options) is None
+
+
+def avro_header(schema: Any) -> bytes:
+    """The beginning of an Avro file; rows would come after it."""
+
+    def number(value: int) -> bytes:
+        value, said = (value << 1) ^ (value >> 63), b""
+        while value > 0x7F:
+            said, value = said + bytes([value & 0x7F | 0x80]), value >> 7
+        return said + bytes([value])
+
+    def text(value: bytes) -> bytes:
+        return number(len(value)) + value
+
+    pairs = {b"avro.codec": b"null", b"avro.schema": json.dumps(schema).encode()}
+    first, second = (text(name) + text(said) for name, said in pairs.items())
+    # One block that says how long it is, and one that does not.
+    blocks = number(-1) + number(len(first)) + first + number(1) + second + number(0)
+    return b"Obj\x01" + blocks + bytes(16)
+
+
+def test_the_first_bytes_of_avro(tmp_path: Path) -> None:
+    at = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = {
+        "id": "long", "key": ["null", "string"], "at": ["null", at], "day": {"type": "int",
+        "logicalType": "date"}, "price": {"type": "bytes", "logicalType": "decimal",
+        "precision": 9, "scale": 2}, "many": {"type": "array", "items": "int"},
+        "either": ["string", "int"], "odd": {"type": "long", "logicalType": "nobody knows"},
+        "within": {"type": "record", "name": "w", "fields": []},
+    }  # fmt: skip
+    listed = [{"name": name, "type": kind} for name, kind in fields.items()]
+    schema = {"type": "record", "name": "row", "fields": listed}
+    text_file(tmp_path / "a.avro", avro_header(schema))
+    text_file(tmp_path / "b.avro", avro_header(schema)[:40])
+    text_file(tmp_path / "c.avro", b"no such thing")
+    (found,) = told(tmp_path, "avro")
+    assert found.types == {
+        "id": T.LongType(), "key": T.StringType(), "at": T.TimestampType(), "day": T.DateType(),
+        "price": T.DecimalType(9, 2), "many": T.ArrayType(T.IntegerType()), "either": None,
+        "odd": T.LongType(), "within": None,
+    }  # fmt: skip
+    assert found.is_complete
 
 
 def test_a_file_that_was_replaced_is_noticed(tmp_path: Path) -> None:
@@ -110,6 +194,7 @@ def test_parquet_with_nanoseconds_and_broken_ones(tmp_path: Path) -> None:
         ("\ufeffa,b\r\n1,2\r\n", {}, ["a", "b"]),
         ("\n\n a , b\n", {}, ["a", "b"]),
         ('"a,b";c\n', {"sep": ";"}, ["a,b", "c"]),
+        ("# on a day\na,b\n", {"comment": "#"}, ["a", "b"]),
         ("a,,b\n", {}, ["a", "_c1", "b"]),
         ("é,b\n".encode("latin-1"), {"encoding": "latin-1"}, ["é", "b"]),
     ],
@@ -128,7 +213,7 @@ def test_csv_that_tells_nothing(tmp_path: Path) -> None:
     assert [list(one.types) for one in told(tmp_path, "csv")] == [["a", "b"]]
     files = source_files([str(tmp_path)], {}) or []
     assert columns_of(files, "csv", {"header": "false"}) is None
-    assert columns_of(files, "avro", {}) is None
+    assert columns_of(files, "avro", {"avroSchema": "{}"}) is None
 
 
 def test_the_first_records_of_json(tmp_path: Path) -> None:

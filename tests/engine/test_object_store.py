@@ -7,16 +7,23 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.handmade import make_table, make_update
 from tests.s3_server import s3_server
 from tests.workspace import Workspace, row
 from tidetable.config import Index
+from tidetable.config.source import NewColumns
 from tidetable.core.errors import UserError
+from tidetable.engine.column_drift import agreed
 from tidetable.engine.commit import publish
+from tidetable.engine.footer_schema import columns_of
+from tidetable.engine.source_files import changed_since, source_files
 from tidetable.table import read
 from tidetable.table.actions import removal_of
 from tidetable.table.append import NotTheNewest, append_version
@@ -153,6 +160,38 @@ def test_a_place_inside_another_table_is_refused(
     obstore.put(bucket, f"_delta_log/{0:020d}.json", b"{}")
     with pytest.raises(UserError, match=f"lies inside s3a://{BUCKET}, which is a Delta"):
         purge(index)
+
+
+def test_every_file_of_a_source_is_asked_for_its_columns(
+    index: Index, bucket: obstore.store.S3Store, tmp_path: Path
+) -> None:
+    """As on a disk: listed without what is hidden, and none of them fills in NULL."""
+    rows = pa.table({"id": [1], "value": [1]})
+    names_of = {"a.parquet": rows, "day=1/b.parquet": rows.drop(["value"]), "_c.parquet": rows,
+                "sub/d.parquet": rows}  # fmt: skip
+    for name, table in names_of.items():
+        pq.write_table(table, tmp_path / "file")
+        obstore.put(bucket, f"source/{name}", (tmp_path / "file").read_bytes())
+    obstore.put(bucket, "text/a.csv", b"id,value\n1,1\n")
+    root = f"s3a://{BUCKET}/source"
+    files = source_files([root], {}, beside=index.table)
+    assert files is not None
+    assert [file.path for file in files] == [f"{root}/a.parquet", f"{root}/day=1/b.parquet"]
+    assert [file.partitions for file in files] == [(), ("day",)]
+    columns = columns_of(files, "parquet", {})
+    assert columns is not None
+    with pytest.raises(UserError, match=r"day=1/b.parquet has no column 'value', which the file"):
+        agreed(columns, None, frozenset(), NewColumns.IGNORE)
+    assert changed_since(files) == []
+
+    (only,) = source_files([f"{root}/a.parquet"], {}, beside=index.table) or []
+    assert only.path == f"{root}/a.parquet"
+    (text,) = source_files([f"s3a://{BUCKET}/text"], {}, beside=index.table) or []
+    (found,) = columns_of([text], "csv", {}) or []
+    assert found.header == ("id", "value")
+    assert source_files([f"{root}/day=*"], {}, beside=index.table) is None
+    assert source_files([root], {}, beside=str(tmp_path)) is None
+    assert source_files([root], {}, beside="gs://lake/table") is None
 
 
 def test_a_damaged_log_is_named(index: Index, bucket: obstore.store.S3Store) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -79,10 +80,12 @@ class Killing:
         self.steps: list[str] = []
         self.kills = 0
 
-    def play(self, kills: Sequence[Kill]) -> None:
-        """All of these kills, each with what goes on after it."""
+    def play(self, kills: Sequence[Kill], until: float = inf) -> None:
+        """These kills, each with what goes on after it; once the time is up, no more of them."""
         try:
             for kill in kills:
+                if time.monotonic() > until:
+                    break
                 self.kill(kill)
                 self.go_on()
             self.check_leftovers()
@@ -277,7 +280,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=1, help="of each scheme, from this seed on")
     parser.add_argument("--kills", type=int, default=10, help="in each round")
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no round after that")
+    parser.add_argument("--minutes", type=float, default=1e9, help="kill nothing after that")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
     kills = rounds = 0
@@ -290,7 +293,7 @@ def main() -> None:
                 with TemporaryDirectory(prefix="tidetable-kills-") as folder:
                     killing = Killing(server, clients, Path(folder), scheme, seed)
                     try:
-                        killing.play(drawn(killing.draw, given.kills))
+                        killing.play(drawn(killing.draw, given.kills), until)
                     except AssertionError as error:
                         sys.exit(str(error))
                 kills, rounds = kills + killing.kills, rounds + 1

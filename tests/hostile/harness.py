@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,8 @@ def put(workspace: Workspace, name: str, rows: Sequence[Row], schema: pa.Schema 
         workspace.add_csv(given, schema.names).rename(path)
     elif kind == "json":
         workspace.add_json(given).rename(path)
+    elif kind == "xml":
+        path.write_text(f"<rows>{''.join(map(_as_xml, given))}</rows>")
     else:
         table = pa.Table.from_pylist(given, schema)
         writers = {"parquet": pq.write_table, "orc": orc.write_table}
@@ -91,6 +94,13 @@ def put(workspace: Workspace, name: str, rows: Sequence[Row], schema: pa.Schema 
         else:
             write_deltalake(str(path), table)
     return path
+
+
+def _as_xml(one: Mapping[str, Any]) -> str:
+    """A field that is null is left out."""
+    said = {name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in one.items() if value is not None}  # fmt: skip
+    return f"<row>{''.join(f'<{name}>{value}</{name}>' for name, value in said.items())}</row>"
 
 
 def lines(cases: Sequence[Case]) -> pytest.MarkDecorator:

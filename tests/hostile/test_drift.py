@@ -22,6 +22,7 @@ MORE = TABLE.append(pa.field("extra", pa.string()))
 ONE, TWO = row(1, 0.1, 4, value=1), row(2, 0.2, 4, value=2, extra="x")
 LACKS = Refused("file .*bad.* has no column 'value', which the table has")
 BOTH = Taken([0, 1, 2])
+T, LATER = at(0.5).isoformat(), at(4).isoformat()
 MINUTES = "{%Y%m%d-%H%M}"
 
 
@@ -114,6 +115,37 @@ CASES += [
         value="two",
     ),
 ]  # fmt: skip
+XML = {"options": {"rowTag": "row"}}
+CASES += [
+    # In XML too a record may leave out what is null.
+    case("a file lacks a column", "xml", SCHEMA, BOTH, source=XML),
+    case("a file has a new column", "xml", MORE, BOTH, source=XML),
+    case("a new column is to fail", "xml", MORE, NEW, source=FAIL | XML),
+    case("a whole number for double", "xml", TABLE, BOTH, source=XML,
+         table=typed("value", pa.float64())),
+    case(
+        "text for bigint", "xml", TABLE, Taken([0, 1], {2: "not readable as a record"}),
+        value="two", source=XML,
+    ),
+    # Options that choose files leave no file out that is read, and take in none that is not.
+    case("a chosen file lacks a column", "parquet", SCHEMA, LACKS,
+         source={"options": {"pathGlobFilter": "*_bad.parquet"}}),
+    case("a file that is not chosen", "parquet", SCHEMA, Taken([0, 1]),
+         source={"options": {"pathGlobFilter": "m.*"}}),
+    case("a file that is too new", "parquet", SCHEMA, Taken([0]),
+         source={"options": {"modifiedBefore": "2024-03-01T00:00:00"}}),
+    case("a commented csv file lacks a column", "csv", SCHEMA, LACKS,
+         source={"options": {"comment": "#"}}),
+    Case(
+        "csv without headers goes by position, and a short line is bad",
+        lambda workspace: (
+            (workspace.source / "a.csv").write_text(f"1,k,{T},{T},{LATER},1\n"),
+            (workspace.source / "b.csv").write_text(f"2,k,{T},{T},{LATER}\n"),
+        ),
+        Taken([0, 1], {2: "not readable as a record"}),
+        {"source": {"format": "csv", "options": {"header": "false"}}}, TABLE,
+    ),
+]  # fmt: skip
 
 
 @lines(CASES)
@@ -144,6 +176,15 @@ def test_what_was_widened_and_left_out_is_committed(
         4: 4,
     }
     assert stored[4]["inserted_at"] == late["inserted_at"]
+
+
+def test_where_only_spark_looks_check_says_so(spark: SparkSession, workspace: Workspace) -> None:
+    put(workspace, "a.parquet", [ONE], TABLE)
+    odd = {"options": {"modifiedBefore": "2999-01-01", "pathGlobFilter": "*.parquet"}}
+    make_table(workspace, [STORED | {"value": None}], TABLE, source=odd)
+    said = tidetable("check", workspace.yaml).sentence
+    assert "warning: Not every file is asked for its columns" in said
+    assert "warning" not in tidetable("check", workspace.describe()).err
 
 
 FIRST = [

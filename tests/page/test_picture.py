@@ -333,6 +333,27 @@ def test_the_last_updates_are_told(own: Project) -> None:
     assert shown["quarantine"] == {"updates": 1, "read": 4, "rows": 0, "reasons": []}
 
 
+def test_an_update_says_how_many_folders_of_its_source_are_missing(own: Project) -> None:
+    """And whose update it was not, says none."""
+    from tidetable.table.history import Updates
+    from tidetable.table.report import UpdateReport
+
+    index = own.make("things", [row(1, 0, 5)])
+    report = UpdateReport(
+        slot=0, as_of="2024-03-01T00:00:00Z", inserted=1, expired=0, dead_on_arrival=0,
+        quarantined=0, live=1, rewritten_rows=0, written_bytes=0, cells=1, seconds=1.0, version=0,
+        folders={"expected": 3, "missing": 2, "named": ["day=01", "day=02"]},
+    )  # fmt: skip
+    assert Updates(index).record([report]) == 1
+    (load,) = picture(standing(own, "things"), NOW)["updates"]
+    assert load["folders_missing"] == 2
+
+    other = own.make("others", [row(1, 0, 5)])
+    assert Updates(other).record() == 1
+    (load,) = picture(standing(own, "others"), NOW)["updates"]
+    assert load["folders_missing"] == 0
+
+
 def test_the_example_key_is_one_that_is_there(project: Project) -> None:
     for name in ("things", "numbers"):
         standing_ = standing(project, name)

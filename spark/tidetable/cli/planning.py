@@ -64,6 +64,11 @@ def _preview(out: Output, index: Index) -> dict[str, Any]:
         ended = index.timeline.ended_by(datetime.now(UTC) - index.source.grace)
         answer = Updater(spark, index).preview(ended)
     answer |= of_preview(index, answer, ended)
+    if why := answer.pop("columns_unasked"):
+        answer["warnings"].append(
+            f"Not every file is asked for its columns ({why}). Spark looks at one file; a column "
+            "that another one lacks becomes NULL, and one that only another one has is left out."
+        )
     return answer | {"ok": index.quality.bad_rows_max.allows(answer["quarantined"], answer["read"])}
 
 

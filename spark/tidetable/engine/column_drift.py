@@ -58,9 +58,12 @@ def agreed(
     else:
         wanted = [name for name in known.names if name not in partitions]
     for one in files:
-        _check_names(one)  # first: of two names that Spark takes for one, the other is not missing
+        # First: of two names that Spark takes for one, the other is not missing.
+        _check_names(one, list(one.types))
     for one in files:
         _check_complete(one, files, wanted, known)
+        # Not before: in a CSV file without a header any value may be there twice.
+        _check_names(one, [name.strip() for name in one.header])
     new = {} if known is None else _new(files, known, partitions)
     if new and new_columns is NewColumns.FAIL:
         name, file = next(iter(new.items()))
@@ -106,8 +109,7 @@ def _same(one: T.DataType, other: T.DataType) -> bool:
     return one == other or one.simpleString() == other.simpleString()
 
 
-def _check_names(one: FileColumns) -> None:
-    names = list(one.types) if not one.header else [name.strip() for name in one.header]
+def _check_names(one: FileColumns, names: Sequence[str]) -> None:
     # Spark takes column names that differ only in case for the same.
     for name, times in Counter(name.lower() for name in names if name).items():
         if times > 1:

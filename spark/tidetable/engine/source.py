@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, reduce
-from pathlib import Path
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -43,12 +42,11 @@ from tidetable.engine.source_files import (
     source_files,
 )
 from tidetable.engine.sql import quoted, type_sql
-from tidetable.table.columns import ADDED, EXPIRES_AT, RESERVED
+from tidetable.table.columns import ADDED, CELL_E, EXPIRES_AT, RESERVED
 from tidetable.table.statistics import has_bounds
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
-_TEXT_FORMATS = frozenset({"csv", "json"})
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,9 @@ class SourceRows:
     missing: tuple[str, ...] = ()
     """Paths that were to be read and are not there."""
 
+    unasked: str | None = None
+    """Why not every file was asked for its columns, so that what one lacks becomes NULL."""
+
 
 class Source:
     """Reads the source of one index."""
@@ -78,10 +79,6 @@ class Source:
         self.index = index
         self.config = index.source
         self._seen: dict[str, SourceFile] = {}
-
-    @property
-    def _is_text(self) -> bool:
-        return self.config.format in _TEXT_FORMATS
 
     @cached_property
     def time_columns(self) -> frozenset[str]:
@@ -98,7 +95,10 @@ class Source:
         known = None if table is None else user_schema(table)
         there = set(paths)
         missing = tuple(path for path in wanted if path not in there)
-        return replace(self._rows_of(paths, known), missing=missing)
+        rows = self._rows_of(paths, known)
+        if theirs := columns_of_others(table):
+            rows = _with_nulls(rows, theirs)
+        return replace(rows, missing=missing)
 
     def _rows_of(self, paths: Sequence[str], known: StructType | None) -> SourceRows:
         files = self._files(paths)
@@ -124,7 +124,9 @@ class Source:
         """The files of the paths; None if only Spark can tell."""
         if self.config.format == "delta":  # which has files that are no longer part of it
             return None
-        return source_files(paths, self.config.options, recursive=recursive)
+        return source_files(
+            paths, self.config.options, recursive=recursive, beside=self.index.table
+        )
 
     def _only_columns(self) -> SourceRows:
         """No rows: nothing has arrived yet, but the table needs its columns. Any folder will do."""
@@ -138,9 +140,9 @@ class Source:
         if files is None:
             found = self._read([root], None, None, recursive=True)
         else:
-            folder = Path(files[0].path).parent
-            first = [file for file in files if Path(file.path).parent == folder]
-            found = self._read([str(folder)], first, None)
+            folder = _folder(files[0])
+            first = [file for file in files if _folder(file) == folder]
+            found = self._read([folder], first, None)
         return SourceRows(found.frame.limit(0), found.declared, found.has_corrupt)
 
     def _empty(self, known: StructType) -> SourceRows:
@@ -172,7 +174,10 @@ class Source:
         *,
         recursive: bool = False,
     ) -> SourceRows:
-        reads = {"csv": self._read_csv, "json": self._read_json, "delta": self._read_delta}
+        reads = {
+            "csv": self._read_csv, "json": self._read_records, "xml": self._read_records,
+            "delta": self._read_delta,
+        }  # fmt: skip
         read = reads.get(self.config.format, self._read_typed)
         try:
             with reading():
@@ -227,7 +232,7 @@ class Source:
             frame = self._reader(recursive).load(list(paths))
             whole = FileColumns(self.config.path, _types(frame.schema))
             common = self._agreed([whole], known)
-            return _all([_fitted(frame, common)], common)
+            return replace(_all([_fitted(frame, common)], common), unasked=_why_unasked(files))
         common = self._agreed(columns, known, files)
         if len(common.groups) == 1 and not columns[0].nanoseconds.intersection(common.names):
             reader, schema = self._reader(recursive), self._known_to_spark(common, files or ())
@@ -344,21 +349,30 @@ class Source:
             return frame
         return frame.select(*[quoted(name) for name in wanted], CORRUPT)
 
-    def _read_json(
+    def _read_records(
         self,
         paths: Sequence[str],
         files: Sequence[SourceFile] | None,
         known: StructType | None,
         recursive: bool,
     ) -> SourceRows:
-        columns = files and columns_of(files, "json", self.config.options)
-        new = self._agreed(columns, known, files).new if columns else {}
+        """JSON and XML, where a record may leave out what is null."""
+        inferred: StructType | None = None
         found = known
         if found is None and self.config.schema:
             found = self._declared_by_user()
-        if found is None:
-            inferred = self._reader(recursive, columnNameOfCorruptRecord=CORRUPT).load(list(paths))
-            found = inferred.schema
+        if found is None or self.config.format == "xml":
+            reader = self._reader(recursive, columnNameOfCorruptRecord=CORRUPT)
+            inferred = reader.load(list(paths)).schema
+        if self.config.format == "xml":
+            names = (name for name in inferred or () if name.name != CORRUPT)
+            columns = [FileColumns(self.config.path, {one.name: None for one in names},
+                                   is_complete=False)]  # fmt: skip
+        else:
+            columns = list((files and columns_of(files, "json", self.config.options)) or [])
+        new = self._agreed(columns, known, files).new if columns else {}
+        found = inferred if found is None else found
+        assert found is not None
         fields = [
             StructField(field.name, StringType() if self._is_time(field) else field.dataType)
             for field in found
@@ -496,8 +510,41 @@ def reading(but_not: str | None = None) -> Iterator[None]:
 
 
 def user_schema(table: StructType) -> StructType:
-    """The user's columns of an index's table."""
-    return StructType([field for field in table if field.name not in {*ADDED, EXPIRES_AT}])
+    """The user's columns of an index's table, as it was made."""
+    theirs = columns_of_others(table)
+    ours = (field for field in table if field.name not in {*ADDED, EXPIRES_AT})
+    return StructType([field for field in ours if field not in theirs])
+
+
+def columns_of_others(table: StructType | None) -> list[StructField]:
+    """Columns that somebody has added to an index's table (ALTER TABLE ADD COLUMN) since.
+
+    A table is made with the cell as its last columns; whoever adds one adds it after them.
+    """
+    names = [] if table is None else table.fieldNames()
+    if table is None or CELL_E not in names:
+        return []
+    return [field for field in table.fields[names.index(CELL_E) + 1 :] if field.nullable]
+
+
+def _with_nulls(rows: SourceRows, theirs: Sequence[StructField]) -> SourceRows:
+    """With these columns too, which no file is asked for: what they are for we do not know."""
+    nothing = (f"CAST(NULL AS {type_sql(field.dataType)}) AS {quoted(field.name)}"
+               for field in theirs)  # fmt: skip
+    names = {field.name.lower() for field in theirs}
+    kept = (quoted(name) for name in rows.frame.columns if name.lower() not in names)
+    frame = rows.frame.selectExpr(*kept, *nothing)
+    return replace(rows, frame=frame, declared=StructType([*rows.declared, *theirs]))
+
+
+def _folder(file: SourceFile) -> str:
+    return file.path.rpartition("/")[0]
+
+
+def _why_unasked(files: Sequence[SourceFile] | None) -> str:
+    if files is None:
+        return "they are not on this machine's disk, or chosen by a pattern or an option"
+    return "the format or an option hides them"
 
 
 def _corrupt_field() -> StructField:

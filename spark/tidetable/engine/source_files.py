@@ -1,8 +1,9 @@
-"""The files of a source on this machine's disk: what Spark is going to read, without asking it.
+"""The files of a source: what Spark is going to read, without asking it.
 
-Knowing them is cheap and tells much: that a folder is empty, which columns each file has, and
-whether a file was replaced while it was being read. Whatever lies elsewhere, or is chosen by
-options, is left to Spark: None.
+Knowing them is cheap and tells much: that a folder is empty, which columns each file has, and (on
+this machine's disk) whether a file was replaced while it was being read. On an object store they
+are listed if the table lies on one of the same kind: then delta-rs has what it takes to get in.
+What cannot be listed is left to Spark: None.
 """
 
 from __future__ import annotations
@@ -11,11 +12,22 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 
-_CHOOSES_FILES = {"pathglobfilter", "modifiedbefore", "modifiedafter", "basepath"}
+import pyarrow.fs as pafs
+
+from tidetable.table.storage import reader_uri, storage
+
+_BASE_PATH = "basepath"
+"""It says which folders name columns; only Spark does that."""
+
+_NAMES, _BEFORE, _AFTER = "pathglobfilter", "modifiedbefore", "modifiedafter"
 _RECURSIVE = "recursivefilelookup"
 _GLOB = "*?["
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}")
+"""The only way of writing a time that Spark documents for these options."""
 
 
 @dataclass(frozen=True)
@@ -32,31 +44,77 @@ class SourceFile:
 
 
 def source_files(
-    paths: Sequence[str], options: Mapping[str, str], *, recursive: bool = False
+    paths: Sequence[str],
+    options: Mapping[str, str],
+    *,
+    recursive: bool = False,
+    beside: str | None = None,
 ) -> list[SourceFile] | None:
-    """The data files of these paths, in the order of their names; None if only Spark can tell."""
+    """The data files of these paths, in the order of their names; None if only Spark can tell.
+
+    `beside` is the place of the table: whether a store may be asked follows from it.
+    """
     told = {name.lower(): value for name, value in options.items()}
-    if told.keys() & _CHOOSES_FILES:
+    chosen = _Chosen.by(told)
+    if chosen is None:
         return None
     recursive = recursive or told.get(_RECURSIVE, "false").lower() == "true"
     found: dict[str, SourceFile] = {}
     for path in paths:
-        local = local_path(path)
-        if local is None:
+        listed: list[SourceFile] | None
+        if (local := local_path(path)) is not None:
+            listed = _on_disk(local, recursive)
+        elif beside is not None and _store(path) == _store(beside) is not None:
+            listed = _on_store(path, recursive)
+        else:
             return None
-        for place in _places(local):
-            for file, partitions in _files_in(place, recursive):
-                if (listed := _as_it_is(file, partitions)) is not None:
-                    found[listed.path] = listed
+        if listed is None:
+            return None
+        found |= {file.path: file for file in listed if chosen.has(file)}
     return [found[path] for path in sorted(found)]
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The files that the options leave of those that are there."""
+
+    names: tuple[str, ...]
+    before_ms: int | None
+    after_ms: int | None
+
+    @classmethod
+    def by(cls, told: Mapping[str, str]) -> _Chosen | None:
+        """None if only Spark can tell."""
+        times = [told[name] for name in (_BEFORE, _AFTER) if name in told]
+        is_odd = any(_TIME.fullmatch(time) is None for time in times) or "timezone" in told
+        names = told.get(_NAMES, "*")
+        if _BASE_PATH in told or "\\" in names or (times and is_odd):
+            return None
+        before, after = (_in_ms(told[name]) if name in told else None for name in (_BEFORE, _AFTER))
+        # Python's globs say ! where Spark's may say ^ as well.
+        return cls(tuple(_alternatives(names.replace("[^", "[!"))), before, after)
+
+    def has(self, file: SourceFile) -> bool:
+        name, time = PurePosixPath(file.path).name, file.changed // 1_000_000
+        return (
+            any(fnmatchcase(name, glob) for glob in self.names)
+            and (self.before_ms is None or time < self.before_ms)
+            and (self.after_ms is None or time > self.after_ms)
+        )
+
+
+def _in_ms(time: str) -> int:
+    """The session's zone is UTC."""
+    return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def changed_since(files: Sequence[SourceFile]) -> list[str]:
     """Those of the files that are gone, or are no longer what they were when they were listed.
 
-    A file with the same size, time and inode counts as the same.
+    A file with the same size, time and inode counts as the same; of one on a store nothing is said.
     """
-    return [file.path for file in files if _as_it_is(Path(file.path), file.partitions) != file]
+    on_disk = (file for file in files if local_path(file.path) is not None)
+    return [file.path for file in on_disk if _as_it_is(Path(file.path), file.partitions) != file]
 
 
 def local_path(path: str) -> str | None:
@@ -96,6 +154,12 @@ def _alternatives(path: str) -> list[str]:
     ]
 
 
+def _on_disk(path: str, recursive: bool) -> list[SourceFile]:
+    files = (one for place in _places(path) for one in _files_in(place, recursive))
+    listed = (_as_it_is(file, partitions) for file, partitions in files)
+    return [file for file in listed if file is not None]
+
+
 def _files_in(
     place: Path, recursive: bool, partitions: tuple[str, ...] = ()
 ) -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -113,6 +177,44 @@ def _files_in(
         elif "=" in entry.name:
             column = entry.name.partition("=")[0]
             yield from _files_in(Path(entry.path), recursive, (*partitions, column))
+
+
+def _store(path: str) -> str | None:
+    """The kind of store that a path is on: s3, az, gs; None for a disk."""
+    scheme, separator, _ = reader_uri(path).partition("://")
+    return scheme if separator else None
+
+
+def _on_store(path: str, recursive: bool) -> list[SourceFile] | None:
+    """The same on an object store; None if it cannot be listed, or the path is a pattern."""
+    root = path.rstrip("/")
+    if any(character in root for character in f"{_GLOB}{{"):
+        return None
+    try:
+        found = storage(root).get_file_info(pafs.FileSelector("", recursive=True))
+        if not found:  # a single file
+            root, _, name = root.rpartition("/")
+            found = [storage(root).get_file_info(name)]
+    except OSError:
+        return None
+    listed = []
+    for info in found:
+        name = info.path.strip("/")
+        *folders, _ = name.split("/")
+        if info.type != pafs.FileType.File or not _is_seen(name.split("/")):
+            continue
+        partitions = tuple(folder.partition("=")[0] for folder in folders if "=" in folder)
+        if recursive or len(partitions) == len(folders):
+            named = () if recursive else partitions
+            listed.append(SourceFile(f"{root}/{name}", named, info.size, info.mtime_ns, 0))
+    return listed
+
+
+def _is_seen(parts: Sequence[str]) -> bool:
+    """Whether Spark reads what is so called: nothing hidden, nor in a folder that is."""
+    return not any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts
+    )
 
 
 def _as_it_is(file: Path, partitions: tuple[str, ...]) -> SourceFile | None:

@@ -248,6 +248,7 @@ class Updater:
             "quarantined": counts.quarantined,
             "reasons": counts.reasons,
             "new_columns": sorted(rows.new),
+            "columns_unasked": rows.unasked,
             "misplaced": misplaced,
             "folders": folders,
         }
