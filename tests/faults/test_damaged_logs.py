@@ -17,6 +17,7 @@ from tests.workspace import Workspace, log_of, row
 from tidetable.cli import app
 from tidetable.config import Index
 from tidetable.core.errors import UserError
+from tidetable.table.beside import Kind
 from tidetable.table.damage import (
     DamagedLog,
     DamagedTable,
@@ -25,6 +26,7 @@ from tidetable.table.damage import (
     damaged_text,
     set_aside,
 )
+from tidetable.table.history import Updates
 from tidetable.table.log import open_log
 from tidetable.table.read import view
 from tidetable.table.state import PROPERTY_INDEX, IndexTable
@@ -287,3 +289,36 @@ def test_ways_back_from_what_was_begun_or_forgotten(
         IndexTable(index).state()
     replay(workspace, "--from", "3", "--from-source")
     assert workspace.ids() == expected(2)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_damaged_table_beside_the_index_is_moved_away_and_made_again(
+    spark: SparkSession, workspace: Workspace, kind: Kind
+) -> None:
+    """The sentence names it. A row that is in every batch is quarantined once more, no further."""
+    from tidetable.engine.updater import Updater
+
+    workspace.add([*rows_of_every_slot(), row(900, 0, 3) | {"arrived_at": None}])
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(2))
+    beside = Path(kind.path(index))
+    newest = sorted(beside.glob("_delta_log/*.json"))[-1]
+    halve(newest)
+    before = log_of(index).version
+    with pytest.raises(DamagedLog) as damage:
+        list(Updater(spark, index).catch_up(3))
+    said = str(damage.value)
+    assert f"The log of {beside} cannot be read: _delta_log/{newest.name} is cut off" in said
+    assert "move the folder away: the next update makes a new one" in said
+    assert log_of(index).version == before
+    assert workspace.ids() == expected(2)
+
+    beside.rename(workspace.folder / "away")
+    list(Updater(spark, index).catch_up(3))
+    list(Updater(spark, index).catch_up(5, fold=True))
+    list(Updater(spark, index).catch_up(6))
+    assert workspace.ids() == expected(6)
+    again = {Kind.QUARANTINE: 3, Kind.UPDATES: 0}[kind]
+    assert workspace.reasons(index) == [(again, "no readable arrival time")]
+    recorded = [one.slot for one in Updates(index).last(10)]
+    assert recorded == [0, 1, 2, 3, 5, 6]

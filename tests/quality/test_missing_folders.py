@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cli.runner import tidetable
 from tests.workspace import SCHEMA, START, Workspace, row
 from tidetable.config import Index
 from tidetable.engine.updater import Updater
@@ -88,6 +89,9 @@ def test_a_deleted_day_is_told_and_warned_of(spark: SparkSession, days: Workspac
         f"Of the folders that source.path names for slot 6, {gone} is missing.",
         "Slot 6 should bring 6 to 600 rows: 0 rows; the last 3 updates brought 60, by the median.",
     ]
+    found = tidetable("check", days.yaml)
+    assert f"warning: Of the folders that source.path names for slot 6, {gone}" in found.sentence
+    assert found.status == 0
     # A slot that is not over has no volume yet.
     assert of_preview(index, preview, 5)["warnings"] == []
 
