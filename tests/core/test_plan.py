@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidetable.core.cell import LOG, Cell, CellState
-from tidetable.core.plan import Action, Plan
+from tidetable.core.plan import Action, Plan, Reason, Touch
 from tidetable.core.schemes import NoRebuild, Rebuild, Scheme, Sweep, Tiers
 
 A, B, C = Cell(0, 0), Cell(0, 1), Cell(1, 0)
@@ -140,3 +140,41 @@ def test_cells_are_listed_in_order_and_by_action() -> None:
     assert list(plan.cells(Action.EXPIRE, Action.APPEND)) == [Cell(0, 1), Cell(1, 0)]
     assert not plan.is_fold
     assert NO_REBUILD.fold(9, 10).is_fold
+
+
+@pytest.mark.parametrize(
+    ("touch", "takes", "why"),
+    [
+        (
+            Touch(Action.REWRITE, Reason.TAKES | Reason.EXPIRES),
+            True,
+            "takes new rows and rows expire",
+        ),
+        (Touch(Action.APPEND, Reason.COMES_IN), True, "rows of other cells come in"),
+        (Touch(Action.EXPIRE, Reason.LEAVES), False, "rows of swept groups leave"),
+        (
+            Touch(Action.APPEND_AND_EXPIRE, Reason.TAKES | Reason.LEAVES | Reason.EXPIRES),
+            True,
+            "takes new rows and rows of swept groups leave and rows expire",
+        ),
+        (
+            Touch(Action.REWRITE, Reason.SWEPT | Reason.EXPIRES | Reason.FROM_LOG),
+            False,
+            "swept: rows expire and rows of the log come in",
+        ),
+        (
+            Touch(Action.APPEND_AND_EXPIRE, Reason.TAKES_LOG),
+            True,
+            "takes the log and new rows, and rows expire",
+        ),
+        (Touch(Action.MOVE, Reason.MERGED_UP, 2), False, "merged into a run of level 2"),
+        (Touch(Action.DROP, Reason.GONE), False, "every row in it has expired"),
+    ],
+)
+def test_a_reason_is_data_and_a_sentence_for_people(touch: Touch, takes: bool, why: str) -> None:
+    assert (touch.takes_new_rows, touch.why) == (takes, why)
+
+
+def test_each_reason_has_words() -> None:
+    for reason in Reason:
+        assert Touch(Action.REWRITE, reason).why

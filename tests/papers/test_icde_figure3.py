@@ -8,7 +8,7 @@ import pytest
 
 from tidetable.core.cell import Cell
 from tidetable.core.placement import Placement
-from tidetable.core.plan import BOTH, EXPIRES, TAKES
+from tidetable.core.plan import Reason
 from tidetable.core.schemes import Rebuild
 from tidetable.core.slot import Timeline, period
 
@@ -23,8 +23,8 @@ def update_at(minute: int, placement: Placement) -> tuple[list[str], list[str]]:
     scheme = Rebuild(period(SIXTEEN_MINUTES, TWO_MINUTES), 2, 2, placement)
     slot = Timeline(START, TWO_MINUTES).slot_of(START + timedelta(minutes=minute))
     touched = scheme.plan(slot).touched.items()
-    inserts = [NAMES[cell] for cell, touch in touched if touch.why in (TAKES, BOTH)]
-    expires = [NAMES[cell] for cell, touch in touched if touch.why in (EXPIRES, BOTH)]
+    inserts = [NAMES[cell] for cell, touch in touched if Reason.TAKES in touch.reason]
+    expires = [NAMES[cell] for cell, touch in touched if Reason.EXPIRES in touch.reason]
     return sorted(inserts), sorted(expires)
 
 

@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from tidetable.core.cell import Cell
 from tidetable.core.placement import Partitioning, Placement
-from tidetable.core.plan import EXPIRES, TAKES, Action, Plan, Touch
+from tidetable.core.plan import Action, Plan, Reason, Touch
 from tidetable.core.schemes import Drawn, Scheme, Settings
 from tidetable.core.schemes.base import recent
 from tidetable.core.schemes.settings import CELLS_MAX, SETTINGS, Parts
@@ -66,7 +66,9 @@ class Ring:
     def fold(self, first: int, last: int) -> Plan:
         due = {self.e.part_of(slot) for slot in recent(first, last, self.cycle)}
         touched = {
-            cell: Touch(Action.REWRITE, EXPIRES) if cell.e in due else Touch(Action.APPEND, TAKES)
+            cell: Touch(Action.REWRITE, Reason.EXPIRES)
+            if cell.e in due
+            else Touch(Action.APPEND, Reason.TAKES)
             for cell in self.cells()
         }
         return Plan(first, last, touched)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,17 @@ def test_fields_of_a_later_version_are_passed_over() -> None:
     note = Note("things", slot=3, previous=2, run="r", live=2, live_by_expiration={4: 2})
     later = json.loads(note.dumps()) | {"mood": "good", "hash": [1, 2]}
     assert Note.loads(json.dumps(later)) == note
+
+
+def test_a_kind_is_one_of_ours_or_the_text_of_a_later_version() -> None:
+    note = Note("things", slot=3, previous=2, run="r")
+    rebuilt = Note.loads(note.as_rebuilt("s").dumps())
+    assert rebuilt is not None
+    assert rebuilt.kind is NoteKind.REBUILD
+    later = Note.loads(json.dumps(json.loads(note.dumps()) | {"kind": "merge"}))
+    assert later is not None
+    assert (later.kind, later.slot) == ("merge", 3)
+    assert Note.loads(later.dumps()) == later
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tidetable.advisor.search import choice
 from tidetable.config import Index, parse_duration
 from tidetable.table.history import Updates
 from tidetable.table.history_row import UpdateRow
+from tidetable.table.note import NoteKind
 from tidetable.table.state import State, chosen_of
 
 FACTOR = 1.5
@@ -57,7 +58,7 @@ def drift(index: Index, state: State) -> Drift | None:
     if chosen is None or "predicted" not in chosen:
         return None
     last = Updates(index).last(min(max(index.period, UPDATES_MIN), UPDATES_MAX))
-    done = [row for row in last if row.kind == "update"]
+    done = [row for row in last if row.kind == NoteKind.UPDATE]
     if len(done) < min(index.period, UPDATES_MIN):
         return None
     ratios = compared(chosen, done, full=state.slot >= index.period)

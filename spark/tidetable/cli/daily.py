@@ -75,18 +75,10 @@ def update(
     from tidetable.advisor.choose import choose_scheme
     from tidetable.engine.updater import Updater
 
-    def tell_choice(progress: str) -> None:
-        # Of what an update says about itself only what takes long the first time.
-        if progress.startswith(("calibrating", "choosing", "chosen")):
-            out.say(progress)
-
     at = -1 if state is None else state.slot
     commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
-    updater = (
-        Updater(spark, described, tell_choice, choose_scheme)
-        if described.is_auto
-        else Updater(spark, described)
-    )
+    # Of what an update says about itself only what takes long the first time.
+    updater = Updater(spark, described, choose=choose_scheme, choosing=out.say)
     running.run(out, described, updater.catch_up(target, fold=fold), commits)
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Flag, StrEnum, auto
 
 from tidetable.core.cell import Cell, CellState
-
-TAKES = "takes new rows"
-EXPIRES = "rows expire"
-BOTH = f"{TAKES} and {EXPIRES}"
-LEAVES = "rows of swept groups leave"
-COMES_IN = "rows of other cells come in"
-GONE = "every row in it has expired"
 
 
 class Action(StrEnum):
@@ -47,12 +40,91 @@ class Action(StrEnum):
         return self in (Action.EXPIRE, Action.APPEND_AND_EXPIRE)
 
 
+class Reason(Flag):
+    """Why a cell is touched; a cell may have several reasons at once (`TAKES | EXPIRES`)."""
+
+    SWEPT = auto()
+    """It is its turn to be written again."""
+
+    TAKES = auto()
+    """New rows arrive in it."""
+
+    LEAVES = auto()
+    """Rows of the groups that are swept leave this log."""
+
+    EXPIRES = auto()
+    """Rows in it expire."""
+
+    COMES_IN = auto()
+    """Rows of other cells come in."""
+
+    FROM_LOG = auto()
+    """Rows come in from the log."""
+
+    MERGED = auto()
+    """Its several files become one."""
+
+    TAKES_RUN = auto()
+    """A new run of rows from the log and of new rows comes in."""
+
+    MERGED_UP = auto()
+    """Its rows become part of a run of another level."""
+
+    LOG_MERGED = auto()
+    """The files of this log become one of the merged log."""
+
+    TAKES_LOG = auto()
+    """The whole log and new rows come in, and rows in it expire."""
+
+    GONE = auto()
+    """Every row in it has expired."""
+
+    REBUILT = auto()
+    """Somebody asked for its files to be sorted and merged."""
+
+    EMPTIED = auto()
+    """Somebody asked for its rows to go where a load would put them."""
+
+
+_WORDS = {
+    Reason.TAKES: "takes new rows",
+    Reason.LEAVES: "rows of swept groups leave",
+    Reason.EXPIRES: "rows expire",
+    Reason.COMES_IN: "rows of other cells come in",
+    Reason.FROM_LOG: "rows of the log come in",
+    Reason.MERGED: "its files are merged",
+    Reason.TAKES_RUN: "takes a new run",
+    Reason.MERGED_UP: "merged into a run of level {level}",
+    Reason.LOG_MERGED: "its files become one of the merged log",
+    Reason.TAKES_LOG: "takes the log and new rows, and rows expire",
+    Reason.GONE: "every row in it has expired",
+    Reason.REBUILT: "rebuilt: its files are sorted and merged",
+    Reason.EMPTIED: "rebuilt: its rows go where a load would put them",
+}
+"""In the order in which a sentence has them. `SWEPT` goes before all others, with a colon."""
+
+
 @dataclass(frozen=True)
 class Touch:
-    """One touched cell: what is done to it and why, in words for people."""
+    """One touched cell: what is done to it and why."""
 
     action: Action
-    why: str
+    reason: Reason
+    level: int | None = None
+    """For `MERGED_UP`: the level of the run that its rows become part of."""
+
+    @property
+    def takes_new_rows(self) -> bool:
+        """Whether rows that arrive with the update may go into it."""
+        takes = Reason.TAKES | Reason.TAKES_LOG | Reason.TAKES_RUN
+        return bool(self.reason & takes) or self.action.appends
+
+    @property
+    def why(self) -> str:
+        """The reason in words for people: 'takes new rows and rows expire'."""
+        parts = [words for reason, words in _WORDS.items() if reason in self.reason]
+        swept = "swept: " if Reason.SWEPT in self.reason else ""
+        return swept + " and ".join(parts).format(level=self.level)
 
 
 @dataclass(frozen=True)
@@ -132,7 +204,9 @@ class Plan:
             )
             action = need.of(touch.action)
             if action is not None:
-                touched[cell] = touch if action is touch.action else Touch(action, need.why(action))
+                touched[cell] = (
+                    touch if action is touch.action else Touch(action, need.reason(action))
+                )
         return Plan(self.first, self.last, touched, moves)
 
 
@@ -166,10 +240,10 @@ class _Need:
             return Action.EXPIRE if expires else None
         return Action.APPEND_AND_EXPIRE if expires else Action.APPEND
 
-    def why(self, action: Action) -> str:
+    def reason(self, action: Action) -> Reason:
         """The reason for an action that is not the one planned."""
         if action is Action.DROP:
-            return GONE
+            return Reason.GONE
         if action is Action.APPEND:
-            return COMES_IN if self.fed else TAKES
-        return LEAVES if self.leaves else EXPIRES
+            return Reason.COMES_IN if self.fed else Reason.TAKES
+        return Reason.LEAVES if self.leaves else Reason.EXPIRES

@@ -23,6 +23,7 @@ from tidetable.engine.sql import quoted
 from tidetable.engine.staging import LATE, BatchCounts, counted, staged
 from tidetable.engine.times import JSON_OPTIONS, as_timestamp_sql, slot_sql, timestamp_sql
 from tidetable.table.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
+from tidetable.table.note import NoteKind
 from tidetable.table.state import State
 
 
@@ -58,12 +59,12 @@ def expected_arrivals(state: State, slots: range) -> dict[int, int]:
     for _, note in state.log.notes():
         for slot, rows in note.late.items():
             late[slot] = late.get(slot, 0) + rows
-        if note.kind == "update":
+        if note.kind == NoteKind.UPDATE:
             span = range((note.previous or 0) + 1, note.slot + 1)
             for slot in span:
                 read[slot] = note.arrivals.get(slot, 0) + late.get(slot, 0)
         # A rebuild or a restore of that slot stands before the update that read it.
-        if note.kind == "update" and note.slot <= slots.start:
+        if note.kind == NoteKind.UPDATE and note.slot <= slots.start:
             break
     return {slot: read[slot] for slot in slots if slot in read}
 

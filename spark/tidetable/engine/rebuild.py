@@ -7,13 +7,13 @@ import uuid
 from tidetable.config import Index
 from tidetable.core.cell import LOG
 from tidetable.core.errors import TransientError
-from tidetable.core.plan import Action, Plan, Route, Touch
+from tidetable.core.plan import Action, Plan, Reason, Route, Touch
 from tidetable.engine.updater import RACES_MAX, Updater
 from tidetable.table.report import UpdateReport
 from tidetable.table.state import State
 
-_MERGED = "rebuilt: its files are sorted and merged"
-_EMPTIED = "rebuilt: its rows go where a load would put them"
+_MERGED = Touch(Action.REWRITE, Reason.REBUILT)
+_EMPTIED = Touch(Action.MOVE, Reason.EMPTIED)
 
 
 def rebuild(updater: Updater) -> UpdateReport:
@@ -36,7 +36,7 @@ def rebuild_plan(index: Index, state: State) -> Plan:
     held = state.log.cells
     scheme = index.build_scheme()
     if LOG not in scheme.cells():
-        return Plan(state.slot, state.slot, {cell: Touch(Action.REWRITE, _MERGED) for cell in held})
+        return Plan(state.slot, state.slot, dict.fromkeys(held, _MERGED))
     level = scheme.initial_cell(0, 1).g
     homes = {cell.e: cell for cell in scheme.cells() if cell.g == level and not cell.is_log}
     own = set(scheme.cells()) & set(held)
@@ -46,6 +46,6 @@ def rebuild_plan(index: Index, state: State) -> Plan:
         if homes.get(cell.e) != cell
     }
     fed = {home for route in moves.values() for home in route.targets}
-    touched = {cell: Touch(Action.REWRITE, _MERGED) for cell in (own | fed) - moves.keys()}
-    touched |= {cell: Touch(Action.MOVE, _EMPTIED) for cell in moves}
+    touched = dict.fromkeys((own | fed) - moves.keys(), _MERGED)
+    touched |= dict.fromkeys(moves, _EMPTIED)
     return Plan(state.slot, state.slot, touched, moves)

@@ -46,7 +46,7 @@ from tidetable.table.damage import DamagedTable
 from tidetable.table.folders import folders_of, folders_to_begin_with, none_there
 from tidetable.table.history import Updates, touched_cell
 from tidetable.table.log import Log, open_log
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.report import UpdateReport
 from tidetable.table.retention import follow_yaml
 from tidetable.table.state import (
@@ -91,11 +91,16 @@ class Updater:
         index: Index,
         progress: Progress | None = None,
         choose: Choose | None = None,
+        choosing: Progress | None = None,
     ) -> None:
-        """`choose` chooses the scheme when the table is made, for an index that says auto."""
+        """`choose` chooses the scheme when the table is made, for an index that says auto.
+
+        `progress` is told what is going on; what the choice says goes to `choosing`, if given.
+        """
         self.spark = spark
         self._choose = choose
         self._say = progress or (lambda _: None)
+        self._say_of_choice = choosing or self._say
         self._places_are_checked = False
         self._adopt(resolved(index))
 
@@ -401,7 +406,7 @@ class Updater:
                 slot=slot,
                 previous=None,
                 run=uuid.uuid4().hex,
-                kind="load",
+                kind=NoteKind.LOAD,
                 read=counts.read,
                 inserted=sum(forecast.values()),
                 dead_on_arrival=counts.dead_on_arrival,
@@ -435,11 +440,11 @@ class Updater:
         if not self.index.is_auto or self._choose is None:
             create_table(self.spark, self.index, schema)
             return
-        chosen = self._choose(self.spark, self.index, self._say)
+        chosen = self._choose(self.spark, self.index, self._say_of_choice)
         create_table(self.spark, self.index.with_scheme(chosen.scheme), schema, chosen.as_json())
         # Of two writers that make it at once, one has chosen for both.
         self._adopt(resolved(self.index))
-        self._say(f"chosen: {self.scheme.label}. {chosen.about['why']}")
+        self._say_of_choice(f"chosen: {self.scheme.label}. {chosen.about['why']}")
 
     # -- parts of both --------------------------------------------------------------------------
 

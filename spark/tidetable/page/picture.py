@@ -18,6 +18,7 @@ from tidetable.page.snippets import snippets
 from tidetable.page.standing import Standing, brief, sentences
 from tidetable.quality.outcome import advice, tally
 from tidetable.table.log import arrow
+from tidetable.table.note import NoteKind
 from tidetable.table.place import quarantine_path
 from tidetable.table.state import IndexTable
 from tidetable.table.status import Status, outlook
@@ -214,7 +215,9 @@ def _history(index: Index) -> dict[str, Any]:
     except Exception as error:  # the table of updates is for people: the index works without it
         return {"updates": [], "updates_error": brief(error), "quarantine": None}
     # A slot that was replayed has been told twice; what counts is how it came out in the end.
-    counted = {update.slot: update for update in done if update.kind in ("load", "update")}
+    counted = {
+        update.slot: update for update in done if update.kind in (NoteKind.LOAD, NoteKind.UPDATE)
+    }
     reasons = Counter[str]()
     for update in counted.values():
         reasons.update(update.reasons)

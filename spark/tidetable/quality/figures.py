@@ -29,7 +29,7 @@ from tidetable.quality.predict import (
 from tidetable.quality.volume import Judgement, history_of, judged, rows_by_slot
 from tidetable.table.history import Updates
 from tidetable.table.history_row import UpdateRow
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.state import IndexTable, State
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def figures_of(index: Index, state: State, row: UpdateRow | None) -> Figures:
 
 def volume_of(index: Index, note: Note, row: UpdateRow | None) -> Judgement:
     """What the slot of this commit brought, next to what the updates before it did."""
-    if row is None or note.kind != "update":
+    if row is None or note.kind != NoteKind.UPDATE:
         return judged(note.slot, None, {}, index)
     by_slot = rows_by_slot(Updates(index).turns(history_of(index) + 2))
     return judged(note.slot, by_slot.get(note.slot), by_slot, index)
@@ -305,9 +305,9 @@ def volume_of(index: Index, note: Note, row: UpdateRow | None) -> Judgement:
 
 def _live_before(state: State) -> int | None:
     note = state.note
-    if note.kind == "load":
+    if note.kind == NoteKind.LOAD:
         return 0
-    if note.kind == "restore":
+    if note.kind == NoteKind.RESTORE:
         return note.live  # it undoes what came between, so there is nothing to add up
     before = next(islice(state.log.notes(), 1, 2), None)
     if before is None or before[1].slot != note.previous:

@@ -20,7 +20,7 @@ from tidetable.quality.suite import ROWS, Check, checks
 from tidetable.table.history import Updates
 from tidetable.table.history_row import UpdateRow
 from tidetable.table.log import Log, open_log
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.state import IndexTable, State
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _first_buried(log: Log, chain: list[tuple[int, Note]], after: int) -> int | 
     spans = [
         range(older + 1, newer)
         for (newer, note), (older, before) in pairwise(chain)
-        if note.kind not in ("load", "restore") and before.slot > after
+        if note.kind not in (NoteKind.LOAD, NoteKind.RESTORE) and before.slot > after
     ]
     found = [
         version

@@ -18,6 +18,7 @@ from typing import Any
 from tidetable.config import Index, Volume
 from tidetable.table.folders import folders_in_words
 from tidetable.table.history import ROWS_MAX, Turn, Updates
+from tidetable.table.note import NoteKind
 
 DAY = timedelta(days=1)
 WEEK_DAYS = 7
@@ -141,9 +142,9 @@ def rows_by_slot(turns: Iterable[Turn]) -> dict[int, float]:
     found: dict[int, float] = {}
     before: int | None = None
     for turn in turns:
-        if turn.kind in ("load", "restore"):
+        if turn.kind in (NoteKind.LOAD, NoteKind.RESTORE):
             found = {slot: rows for slot, rows in found.items() if slot <= turn.slot}
-        elif turn.kind == "update" and before is not None and turn.slot > before:
+        elif turn.kind == NoteKind.UPDATE and before is not None and turn.slot > before:
             found[turn.slot] = max(0, turn.read - turn.late) / (turn.slot - before)
         before = turn.slot
     return found

@@ -36,7 +36,7 @@ from tidetable.table.beside import Kind, open_beside, own_table
 from tidetable.table.history_row import AS_JSON, SCHEMA, UpdateRow
 from tidetable.table.log import Commit, Log, arrow, open_log
 from tidetable.table.newest import lowest_of_newest
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.place import updates_path
 from tidetable.table.read import rows as python_rows
 from tidetable.table.report import UpdateReport
@@ -237,9 +237,13 @@ class Updates:
         }
         if report is None:
             touched = changes.touched(self.index, note, log)
-            new = 0 if note.kind in ("restore", "rebuild") else _stored_new(note, before)
-            rewritten = 0 if note.kind == "restore" else max(0, changes.written_rows - new)
-            written = 0 if note.kind == "restore" else changes.written_bytes
+            new = (
+                0
+                if note.kind in (NoteKind.RESTORE, NoteKind.REBUILD)
+                else _stored_new(note, before)
+            )
+            rewritten = 0 if note.kind == NoteKind.RESTORE else max(0, changes.written_rows - new)
+            written = 0 if note.kind == NoteKind.RESTORE else changes.written_bytes
         else:
             touched = report.touched
             rewritten, written = report.rewritten_rows, report.written_bytes
@@ -316,12 +320,12 @@ class Changes:
         marked = {_cell(add) for path, add in self.added.items() if path in self.removed}
         gone = {_cell(one) for path, one in self.removed.items() if path not in self.added}
         planned: Mapping[Cell, Touch] = {}
-        if note.kind == "update" and note.previous is not None:
+        if note.kind == NoteKind.UPDATE and note.previous is not None:
             planned = index.build_scheme().fold(note.previous + 1, note.slot).touched
         told = []
         for cell in sorted(added | marked | gone):
             plan = planned.get(cell)
-            if note.kind in ("load", "restore"):
+            if note.kind in (NoteKind.LOAD, NoteKind.RESTORE):
                 action = note.kind
             elif cell not in after.cells:
                 moved = plan is not None and plan.action is Action.MOVE
@@ -359,8 +363,8 @@ def _stored_new(note: Note, before: Note | None) -> int:
 
     Not `inserted`: in a fold rows may come and go without ever being stored.
     """
-    if note.kind == "load" or before is None:
-        return note.live if note.kind == "load" else note.inserted
+    if note.kind == NoteKind.LOAD or before is None:
+        return note.live if note.kind == NoteKind.LOAD else note.inserted
     stayed = sum(rows for slot, rows in before.live_by_expiration.items() if slot > note.slot)
     return note.live - stayed
 

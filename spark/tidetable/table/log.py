@@ -19,7 +19,7 @@ from tidetable.core.cell import Cell, CellState
 from tidetable.core.errors import TransientError, UserError
 from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.storage import reader_uri, storage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -189,9 +189,9 @@ class Log:
             if note is None or (bound is not None and note.slot > bound):
                 continue
             yield commit.version, note
-            if note.kind == "load":
+            if note.kind == NoteKind.LOAD:
                 return
-            bound = note.slot if note.kind == "restore" else note.previous
+            bound = note.slot if note.kind == NoteKind.RESTORE else note.previous
 
     def version_of(self, slot: int) -> int | None:
         """The version at which the table stood at `slot`; None if the log no longer says."""

@@ -10,10 +10,33 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
 from typing import Any
 
 FORMAT = 1
 _MARK = "tidetable"
+
+
+class NoteKind(StrEnum):
+    """What a commit of ours does."""
+
+    UPDATE = "update"
+    LOAD = "load"
+    """Slot 0, or the state of a slot taken from the source."""
+
+    RESTORE = "restore"
+    """The state of an earlier version, put back."""
+
+    REBUILD = "rebuild"
+    """The same rows in other files."""
+
+    @staticmethod
+    def of(said: str) -> NoteKind | str:
+        """As a note says it; what a later version of this program says stays as it is."""
+        try:
+            return NoteKind(said)
+        except ValueError:
+            return said
 
 
 @dataclass(frozen=True)
@@ -28,8 +51,8 @@ class Note:
     run: str
     """Unique for each attempt: tells a writer whether the commit it finds is its own."""
 
-    kind: str = "update"
-    """update, load (slot 0, or the state of a slot taken from the source), restore or rebuild."""
+    kind: NoteKind | str = NoteKind.UPDATE
+    """Some other text only in a note of a later version."""
 
     read: int = 0
     inserted: int = 0
@@ -91,18 +114,18 @@ class Note:
             live_by_expiration={slot + 1 + i: int(rows) for i, rows in enumerate(forecast) if rows},
         )
         _check_types(note)
-        return note
+        return replace(note, kind=NoteKind.of(note.kind))
 
     def as_restored(self, run: str) -> Note:
         """The same state, put back by a later commit."""
-        return self._as_of_a_commit_that_takes_nothing("restore", run)
+        return self._as_of_a_commit_that_takes_nothing(NoteKind.RESTORE, run)
 
     def as_rebuilt(self, run: str) -> Note:
         """The same state in other files; the chain of notes goes on through the one before."""
-        note = self._as_of_a_commit_that_takes_nothing("rebuild", run)
+        note = self._as_of_a_commit_that_takes_nothing(NoteKind.REBUILD, run)
         return replace(note, previous=self.slot)
 
-    def _as_of_a_commit_that_takes_nothing(self, kind: str, run: str) -> Note:
+    def _as_of_a_commit_that_takes_nothing(self, kind: NoteKind, run: str) -> Note:
         return replace(
             self, kind=kind, run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
             expired=0, arrivals={}, late={}, reasons={}, predicted_s=None,

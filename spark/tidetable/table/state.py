@@ -16,7 +16,7 @@ from tidetable.config.scheme import scheme_from
 from tidetable.core.errors import UserError
 from tidetable.table.damage import DamagedTable, asides, told_for
 from tidetable.table.log import Commit, Log, check_readable, open_log
-from tidetable.table.note import Note
+from tidetable.table.note import Note, NoteKind
 from tidetable.table.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND
 from tidetable.table.stored import check_not_inside_another
 
@@ -286,7 +286,7 @@ def mending_slot(state: State) -> int:
 def _is_sound(log: Log, chain: list[tuple[int, Note]], place: int) -> bool:
     """Whether a commit of the chain followed the one before it, and holds what it says."""
     version, note = chain[place]
-    if note.kind in ("update", "rebuild") and place + 1 < len(chain):
+    if note.kind in (NoteKind.UPDATE, NoteKind.REBUILD) and place + 1 < len(chain):
         for between in range(chain[place + 1][0] + 1, version):
             commit = log.commit(between)
             if commit is None or (commit.note is None and commit.changes_rows):

@@ -140,7 +140,7 @@ def outlook(index: Index, slot: int | None) -> Outlook:
             arrivals = {
                 cell: 1
                 for cell, touch in plan.touched.items()
-                if "new rows" in touch.why or touch.action.appends or scheme.merges
+                if touch.takes_new_rows or scheme.merges
             }
             plan = plan.pruned(cells, arrivals, merges=scheme.merges)
     return Outlook(wanted, table.as_of(wanted), state is None, expiring, plan, cells)

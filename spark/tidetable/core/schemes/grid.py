@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tidetable.core.cell import Cell
 from tidetable.core.placement import Partitioning, Placement
-from tidetable.core.plan import BOTH, EXPIRES, TAKES, Action, Plan, Touch
+from tidetable.core.plan import Action, Plan, Reason, Touch
 from tidetable.core.schemes.base import Drawn, recent
 from tidetable.core.schemes.settings import (
     CELLS_MAX,
@@ -74,15 +74,20 @@ class Grid:
 
     @property
     def label(self) -> str:
-        if self.placement is Placement.CHRONOLOGICAL and 1 in (self.insertion, self.expiration):
-            side = "ins" if self.expiration == 1 else "exp"
-            return f"{self._letter}-{side} {self.insertion * self.expiration}"
-        placement = self.placement.value.replace("_", "-")
-        return f"{self._title} {self.insertion}x{self.expiration} {placement}"
+        return self._label(" round-robin", " chronological")
 
     @property
     def short_label(self) -> str:
-        return self.label.removesuffix(" round-robin").replace("chronological", "chron.")
+        return self._label("", " chron.")
+
+    def _label(self, round_robin: str, chronological: str) -> str:
+        parts = f"{self._title} {self.insertion}x{self.expiration}"
+        if self.placement is Placement.ROUND_ROBIN:
+            return parts + round_robin
+        if 1 in (self.insertion, self.expiration):
+            side = "ins" if self.expiration == 1 else "exp"
+            return f"{self._letter}-{side} {self.insertion * self.expiration}"
+        return parts + chronological
 
     @property
     def cycle(self) -> int:
@@ -103,11 +108,11 @@ class Grid:
         for cell in self.cells():
             takes, expires = cell.g in taking, cell.e in expiring
             if takes and expires:
-                touched[cell] = Touch(self._both, BOTH)
+                touched[cell] = Touch(self._both, Reason.TAKES | Reason.EXPIRES)
             elif takes:
-                touched[cell] = Touch(self._takes, TAKES)
+                touched[cell] = Touch(self._takes, Reason.TAKES)
             elif expires:
-                touched[cell] = Touch(self._expires, EXPIRES)
+                touched[cell] = Touch(self._expires, Reason.EXPIRES)
         return Plan(first, last, touched)
 
     def initial_cell(self, insertion_slot: int, expiration_slot: int) -> Cell:

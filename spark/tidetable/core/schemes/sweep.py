@@ -14,7 +14,7 @@ from pydantic import Field
 from tidetable.core.cell import LOG, MERGED_LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Partitioning, Placement
-from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Route, Touch
+from tidetable.core.plan import Action, Plan, Reason, Route, Touch
 from tidetable.core.schemes.base import Drawn, Scheme, recent
 from tidetable.core.schemes.settings import SETTINGS, Parts, Settings, more_than_slots
 
@@ -166,9 +166,9 @@ class Sweep:
         swept = {self.e.part_of(slot): slot for slot in slots if self.sweeps(slot)}
         touched = {
             Cell(0, group): (
-                Touch(Action.REWRITE, "swept: rows expire and rows of the log come in")
+                Touch(Action.REWRITE, Reason.SWEPT | Reason.EXPIRES | Reason.FROM_LOG)
                 if group in swept
-                else Touch(Action.EXPIRE, EXPIRES)
+                else Touch(Action.EXPIRE, Reason.EXPIRES)
             )
             for group in expiring
         }
@@ -178,7 +178,7 @@ class Sweep:
         moves: dict[Cell, Route] = {}
         if merged:
             moves[LOG] = Route(homes, MERGED_LOG)
-            touched[LOG] = Touch(Action.MOVE, "its files become one of the merged log")
+            touched[LOG] = Touch(Action.MOVE, Reason.LOG_MERGED)
         else:
             touched |= self._touched_log(swept, expiring, last)
             if swept and LOG in touched:
@@ -191,30 +191,29 @@ class Sweep:
 
     def _touch_of_merged_log(self, swept: bool, merged: bool) -> Touch:
         if merged:
-            return Touch(Action.APPEND_AND_EXPIRE, f"takes the log and new rows, and {EXPIRES}")
-        return Touch(Action.EXPIRE, LEAVES if swept else EXPIRES)
+            return Touch(Action.APPEND_AND_EXPIRE, Reason.TAKES_LOG)
+        return Touch(Action.EXPIRE, Reason.LEAVES if swept else Reason.EXPIRES)
 
     def _touched_without_log(self, expiring: set[int]) -> dict[Cell, Touch]:
         return {
-            cell: Touch(Action.REWRITE, "swept: rows expire and its files are merged")
+            cell: Touch(Action.REWRITE, Reason.SWEPT | Reason.EXPIRES | Reason.MERGED)
             if cell.e in expiring
-            else Touch(Action.APPEND, TAKES)
+            else Touch(Action.APPEND, Reason.TAKES)
             for cell in self.cells()
         }
 
     def _touched_log(
         self, swept: dict[int, int], expiring: set[int], last: int
     ) -> dict[Cell, Touch]:
-        leave = LEAVES if swept else ""
-        expire = EXPIRES if expiring - swept.keys() else ""
-        reasons = [why for why in (leave, expire) if why]
+        leave = Reason.LEAVES if swept else Reason(0)
+        expire = Reason.EXPIRES if expiring - swept.keys() else Reason(0)
         # A group swept at the very last slot takes all of its new rows; if there is only that
         # group nothing is left for the log, and if it is swept at each update nothing ever was.
         if swept.get(0) == last and self.groups == 1:
             if self.every == 1:
                 return {}
             return {LOG: Touch(Action.EXPIRE, leave)}
-        return {LOG: Touch(Action.APPEND_AND_EXPIRE, " and ".join([TAKES, *reasons]))}
+        return {LOG: Touch(Action.APPEND_AND_EXPIRE, Reason.TAKES | leave | expire)}
 
     def initial_cell(self, insertion_slot: int, expiration_slot: int) -> Cell:
         return Cell(0, self.e.part_of(expiration_slot))

@@ -13,7 +13,7 @@ from pydantic import Field
 from tidetable.core.cell import LOG, Cell
 from tidetable.core.errors import UserError
 from tidetable.core.placement import Partitioning, Placement
-from tidetable.core.plan import EXPIRES, LEAVES, TAKES, Action, Plan, Route, Touch
+from tidetable.core.plan import Action, Plan, Reason, Route, Touch
 from tidetable.core.schemes.base import Drawn, recent
 from tidetable.core.schemes.settings import (
     CELLS_MAX,
@@ -130,15 +130,15 @@ class Tiers:
                 if level < self.top and merged <= after:
                     target = Cell(self.level(merged, after), group)
                     moves[cell] = Route(rest=target)
-                    touched[cell] = Touch(Action.MOVE, f"merged into a run of level {target.g}")
+                    touched[cell] = Touch(Action.MOVE, Reason.MERGED_UP, target.g)
                 elif level in written:
-                    touched[cell] = Touch(Action.APPEND_AND_EXPIRE, "swept: takes a new run")
+                    touched[cell] = Touch(Action.APPEND_AND_EXPIRE, Reason.SWEPT | Reason.TAKES_RUN)
                 else:
-                    touched[cell] = Touch(Action.EXPIRE, EXPIRES)
+                    touched[cell] = Touch(Action.EXPIRE, Reason.EXPIRES)
         if self.groups > 1:
             # With one group each update sweeps it, and nothing ever waits.
             moves[LOG] = Route(homes)
-            touched[LOG] = Touch(Action.APPEND_AND_EXPIRE, f"{TAKES} and {LEAVES}")
+            touched[LOG] = Touch(Action.APPEND_AND_EXPIRE, Reason.TAKES | Reason.LEAVES)
         return Plan(first, last, touched, moves)
 
     def _ends(self, before: int, after: int) -> list[int]:
