@@ -25,6 +25,8 @@ _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 class AirflowUnreachable(TransientError):
     """Airflow does not answer, or not as it should."""
 
+    code = "airflow_unreachable"
+
 
 @dataclass(frozen=True)
 class Run:

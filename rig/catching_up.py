@@ -12,12 +12,12 @@ from pathlib import Path
 from rig.airflow_api import AirflowApi, Failure
 from tidetable.config import Index
 from tidetable.core.errors import TidetableError
+from tidetable.pipeline.dag_ids import dag_id
 from tidetable.quality import latest, reports_home
 from tidetable.table.history import Updates
 from tidetable.table.history_row import UpdateRow
 from tidetable.table.state import IndexTable
 
-_DAG_PREFIX = "tidetable__"
 _ROWS_SEEN_MAX = 50
 
 
@@ -54,7 +54,7 @@ class CatchUp:
 
     @property
     def dag_id(self) -> str:
-        return _DAG_PREFIX + self.index.name
+        return dag_id(self.index.name)
 
     def look(self) -> list[UpdateRow]:
         """Reads where the table stands; returns the updates since the last look."""

@@ -38,6 +38,8 @@ _SETTINGS = {
 class NoPostgres(UserError):
     """There is no PostgreSQL server on this machine, and we could not install one."""
 
+    code = "no_postgres"
+
 
 def find_programs() -> Path:
     """The folder with `postgres` and `initdb`; installs the package if we may."""

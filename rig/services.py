@@ -43,6 +43,8 @@ Told = Callable[[str, str], None]
 class ServiceError(TransientError):
     """A service did not start, or ended when it should not have."""
 
+    code = "service_failed"
+
 
 class Stopped(BaseException):
     """TERM or HUP has arrived. Like KeyboardInterrupt, no handler of errors should catch it."""

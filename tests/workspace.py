@@ -15,7 +15,7 @@ import yaml
 
 from tidetable.config import Index, load_index
 from tidetable.core.cell import Cell
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.log import Log, arrow, open_log
 from tidetable.table.place import quarantine_path
 from tidetable.table.read import rows as python_rows

@@ -143,7 +143,7 @@ def probe(
 
     A pyarrow.Table; a DataFrame if a Spark session is given.
     """
-    from tidetable.table.columns import EXPIRATION_SLOT
+    from tidetable.core.columns import EXPIRATION_SLOT
     from tidetable.table.restriction import keys_or_range
 
     low, high = _text(key_from), _text(key_to)

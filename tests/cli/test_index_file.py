@@ -40,8 +40,8 @@ def test_a_mistake_for_programs(workspace: Workspace) -> None:
     assert (found.status, found.out) == (2, "")
     told = json.loads(found.err)
     assert told["retry_can_help"] is False
-    assert "start" in told["error"]
-    assert "no zone" in told["error"]
+    assert "start" in told["error"]["found"]
+    assert "no zone" in told["error"]["found"]
 
 
 def test_an_unknown_index_lists_those_that_exist() -> None:

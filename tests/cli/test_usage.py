@@ -205,15 +205,16 @@ def test_simulate_names_mistakes_as_in_a_file(scheme: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "status"),
+    ("raised", "status", "code"),
     [
-        (UserError("The input is wrong."), 2),
-        (TransientError("Another was first."), 1),
-        (RuntimeError("The disk is on fire, which nobody expected to happen."), 1),
+        (UserError("The input is wrong."), 2, "bad_input"),
+        (TransientError("Another was first."), 1, "try_again"),
+        (TransientError("Another was first.", code="lost_race"), 1, "lost_race"),
+        (RuntimeError("The disk is on fire, which nobody expected to happen."), 1, "unexpected"),
     ],
 )
 def test_the_type_of_an_error_decides_the_status(
-    raised: Exception, status: int, monkeypatch: pytest.MonkeyPatch
+    raised: Exception, status: int, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(name: str) -> None:
         raise raised
@@ -226,7 +227,9 @@ def test_the_type_of_an_error_decides_the_status(
     assert (for_programs.status, for_programs.out) == (status, "")
     told = json.loads(for_programs.err)
     assert set(told) == {"error", "retry_can_help"}
-    assert str(raised) in told["error"]
+    assert set(told["error"]) == {"code", "found", "required", "remedy"}
+    assert str(raised) in told["error"]["found"]
+    assert told["error"]["code"] == code
     assert told["retry_can_help"] is (status == 1)
 
 

@@ -99,7 +99,6 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
 def test_the_sentence_says_what_where_and_what_to_do() -> None:
     assert failure(OSError(OVERFLOW)) == Failure(
         "[TASK_WRITE_FAILED] Task failed while writing rows to file:/t. [ARITHMETIC_OVERFLOW] long "
-        "overflow. It comes from the column 'expires_at'. A value of the source cannot be computed "
-        "with: correct that row, or take it out.",
-        retry_can_help=False,
+        "overflow. It comes from the column 'expires_at'.",
+        "A value of the source cannot be computed with: correct that row, or take it out.",
     )

@@ -287,5 +287,5 @@ def test_mistakes_are_told_as_ever(client: Client, workspace: Workspace) -> None
     assert process.returncode == 2, err
     told = json.loads(err.splitlines()[-1])
     assert told["retry_can_help"] is False
-    assert "lifetime 'id + 12' cannot be added to inserted_at" in told["error"]
+    assert "lifetime 'id + 12' cannot be added to inserted_at" in told["error"]["found"]
     assert not workspace.table.exists()

@@ -12,12 +12,12 @@ from tests.faults.test_races import before_the_first_commit
 from tests.steady import expected, rows_of_every_slot
 from tests.workspace import Workspace, row
 from tidetable.core.cell import LOG
+from tidetable.core.columns import EXPIRATION_SLOT
 from tidetable.core.errors import UserError
 from tidetable.engine.late import expected_arrivals
 from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
-from tidetable.table.columns import EXPIRATION_SLOT
 from tidetable.table.history import Updates
 from tidetable.table.state import IndexTable
 

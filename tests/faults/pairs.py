@@ -10,7 +10,6 @@ command which leads there. What an operation has reported as done is never undon
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.oracle import Oracle
 from tests.workspace import EVERY, START, Row, Workspace, row
 from tidetable.config import Index
-from tidetable.core.errors import TidetableError
+from tidetable.core.errors import Replay, TidetableError
 from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
@@ -253,13 +252,13 @@ def _settled(world: World) -> str:
             IndexTable(world.index).required_state()
             return " ".join(told)
         except DamagedTable as error:
-            advised = re.search(r"tidetable replay \S+ --from (\d+)", str(error))
-            if advised is None:
+            advised = error.remedy
+            if not isinstance(advised, Replay) or advised.from_slot is None:
                 raise AssertionError(f"no advice: {error}") from error
-            told.append(f"replay --from {advised[1]}")
+            told.append(f"replay --from {advised.from_slot}")
             # What the stranger undid was not undone by us.
             world.reported.clear()
-            world.report(replay(world.updater(), int(advised[1])))
+            world.report(replay(world.updater(), advised.from_slot))
     raise AssertionError(f"still damaged after {told}")
 
 

@@ -17,6 +17,7 @@ from tests.workspace import Workspace, log_of, row
 from tidetable.cli import app
 from tidetable.config import Index
 from tidetable.core.errors import UserError
+from tidetable.output.remedies import as_command
 from tidetable.table.beside import Kind
 from tidetable.table.damage import (
     DamagedLog,
@@ -132,7 +133,9 @@ def test_the_sentence_names_the_file_and_the_way_back(
             look()
         text = str(told.value)
         assert re.search(says, text), text
-        assert "tidetable replay things --from J --from-source" in text
+        remedy = told.value.remedy
+        assert remedy is not None
+        assert "tidetable replay things --from J --from-source" in as_command(remedy)
         assert "\n" not in text
         assert "unknown" not in text
         assert not told.value.retry_can_help

@@ -25,12 +25,12 @@ from pyspark.sql import SparkSession
 from tests.cli.handmade import make_table
 from tests.workspace import SCHEMA, Row, Workspace, row
 from tidetable.config import Index
+from tidetable.core.columns import CELL_E, CELL_G, RAW, REASON
 from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.engine.source import Source
 from tidetable.engine.staging import staged
 from tidetable.engine.swap import schema_of
 from tidetable.engine.updater import Updater
-from tidetable.table.columns import CELL_E, CELL_G, RAW, REASON
 from tidetable.table.log import open_log
 
 STORED = row(0, 0, 5)

@@ -17,7 +17,7 @@ from typing import Any
 from tests.oracle.oracle import Oracle, Row
 from tests.workspace import EVERY, SCHEMA, START, Workspace
 from tidetable.config import Index
-from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.history import Updates
 from tidetable.table.log import open_log
 

@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.oracle import Counts, Oracle
 from tests.workspace import EVERY, SCHEMA, START, Row, Workspace, cell_of, read_table
+from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.schemes import Scheme, Sweep, Tiers
 from tidetable.engine import reading
 from tidetable.engine.updater import Updater
 from tidetable.table import read
-from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.report import UpdateReport
 from tidetable.table.restriction import Restriction
 

@@ -287,7 +287,7 @@ def test_a_validation_waits_for_another_process_but_not_for_ever(
 
 
 def test_without_a_table_there_is_nothing_to_check(workspace: Workspace, reports: Path) -> None:
-    with pytest.raises(UserError, match=r"has no table yet .* tidetable update things"):
+    with pytest.raises(UserError, match=r"has no table yet .* Update things"):
         validate(workspace.index(), due_slot=0, reports=reports)
     assert latest(reports, "things") is None
 

@@ -22,7 +22,7 @@ from tidetable.table.state import DamagedTable, IndexTable
 
 pytestmark = pytest.mark.spark
 
-REPLAY = r"tidetable replay things --from {}"
+REPLAY = r"Replay things, from slot {}"
 
 
 def listing(folder: Path) -> list[str]:
@@ -131,7 +131,7 @@ def test_after_a_vacuum_a_replay_loads_the_old_state_from_the_source(
     assert [report.slot for report in Updater(spark, index).catch_up(4)] == [4]
     assert workspace.ids() == expected(4)
     for first in (0, 5, -1):
-        with pytest.raises(UserError, match="a replay can start from slot 1 to 4"):
+        with pytest.raises(UserError, match="It can start from slot 1 to 4"):
             list(replay(Updater(spark, index), first))
 
 
@@ -151,7 +151,7 @@ def test_a_replay_from_inside_a_fold_loads_the_state_from_the_source(
 
 def test_a_replay_without_a_table_is_refused(spark: SparkSession, workspace: Workspace) -> None:
     workspace.add(rows_of_every_slot())
-    with pytest.raises(UserError, match=r"no table yet .* tidetable update things"):
+    with pytest.raises(UserError, match=r"no table yet .* Update things"):
         list(replay(Updater(spark, workspace.index()), 1))
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.workspace import Workspace
-from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.log import Log, open_log
 from tidetable.table.statistics import (
     TEXT_MAX,

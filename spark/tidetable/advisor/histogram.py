@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 from tidetable.advisor import Workload
 from tidetable.config import Index
+from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT, REASON
 from tidetable.core.errors import UserError
 from tidetable.engine.row_size import row_bytes
 from tidetable.engine.source import Source, reading
 from tidetable.engine.staging import staged
-from tidetable.table.columns import EXPIRATION_SLOT, INSERTION_SLOT, REASON
 from tidetable.table.state import IndexTable
 
 SLOTS_MAX = 288

@@ -14,9 +14,7 @@ from tidetable.advisor.workload import UNITS, Workload
 from tidetable.config.scheme import SchemeConfig
 from tidetable.core.schemes import Scheme
 from tidetable.core.simulate import Simulation, Update, simulate
-
-SPLIT_BYTES_MIN = 4 * 1024**2
-"""Cells from this size on are split by key range, so that every core has a part to write."""
+from tidetable.core.split import SPLIT_BYTES_MIN
 
 PROBED_BYTES = 16 * 1024**2
 """A probe reads of a sorted file the row group that holds the key, which has this size at most."""

@@ -78,7 +78,11 @@ def update(
     at = -1 if state is None else state.slot
     commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
     # Of what an update says about itself only what takes long the first time.
-    updater = Updater(spark, described, choose=choose_scheme, choosing=out.say)
+    updater = (
+        Updater(spark, described, choose=choose_scheme, choosing=out.say)
+        if described.is_auto
+        else Updater(spark, described)
+    )
     running.run(out, described, updater.catch_up(target, fold=fold), commits)
 
 

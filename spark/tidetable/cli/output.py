@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tidetable.core.errors import TidetableError
+from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.core.failures import failure
+from tidetable.output.remedies import as_command
 from tidetable.output.terminal import Output as Terminal
 from tidetable.output.terminal import visible
 
@@ -101,9 +102,13 @@ class JsonOutput(Output):
     def error(self, error: BaseException) -> int:
         from tidetable.output.show import json_line
 
-        text, retry_can_help = _told(error)
-        sys.stderr.write(json_line({"error": text, "retry_can_help": retry_can_help}) + "\n")
-        return 1 if retry_can_help else 2
+        told = _told(error)
+        what = {
+            "code": told.code, "found": told.found, "required": told.required,
+            "remedy": None if told.remedy is None else as_command(told.remedy),
+        }  # fmt: skip
+        sys.stderr.write(json_line({"error": what, "retry_can_help": told.retry_can_help}) + "\n")
+        return told.exit_status
 
 
 class ConsoleOutput(Output):
@@ -164,13 +169,13 @@ class ConsoleOutput(Output):
 
     def error(self, error: BaseException) -> int:
         expected = isinstance(error, TidetableError)
-        text, retry_can_help = _told(error)
-        mark = "failed" if retry_can_help and not expected else "error"
+        told = _told(error)
+        mark = "failed" if told.retry_can_help and not expected else "error"
         _ERR.print(f"[bold red]{mark}:[/] ", end="")
-        self.say(text)
+        self.say(told.told(as_command))
         if not expected:
-            self.say(("A retry may help. " if retry_can_help else "") + _DEBUG_SHOWS)
-        return 1 if retry_can_help else 2
+            self.say(("A retry may help. " if told.retry_can_help else "") + _DEBUG_SHOWS)
+        return told.exit_status
 
 
 def output(as_json: bool) -> Output:
@@ -178,12 +183,13 @@ def output(as_json: bool) -> Output:
     return JsonOutput() if as_json else ConsoleOutput()
 
 
-def _told(error: BaseException) -> tuple[str, bool]:
-    """What went wrong, and whether a retry can help."""
+def _told(error: BaseException) -> TidetableError:
+    """What went wrong; an error of others as one of ours."""
     if isinstance(error, TidetableError):
-        return str(error), error.retry_can_help
+        return error
     found = failure(error)
-    return found.text, found.retry_can_help
+    kind = TransientError if found.retry_can_help else UserError
+    return kind(found.what, remedy=found.remedy, code="unexpected")
 
 
 def _under_way(index: Index, done: int, expected: int) -> str:

@@ -22,18 +22,19 @@ class Mistake(NamedTuple):
 class ConfigError(UserError):
     """An index file that cannot be used. Its text has one line for each mistake."""
 
+    code = "bad_index_file"
+
     def __init__(self, file: str, mistakes: Iterable[Mistake]) -> None:
         self.file = file
         self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake.line or 0))
-        # The arguments themselves, not the text: so the error survives pickling between processes.
-        super().__init__(self.file, self.mistakes)
+        super().__init__("\n".join(_line(file, mistake) for mistake in self.mistakes))
+        # What it is pickled by, also if the mistakes came one by one.
+        self.args = (self.file, self.mistakes)
 
-    def __str__(self) -> str:
-        return "\n".join(self._told(mistake) for mistake in self.mistakes)
 
-    def _told(self, mistake: Mistake) -> str:
-        where = self.file if mistake.line is None else f"{self.file}:{mistake.line}"
-        return ": ".join(part for part in (where, mistake.field, mistake.message) if part)
+def _line(file: str, mistake: Mistake) -> str:
+    where = file if mistake.line is None else f"{file}:{mistake.line}"
+    return ": ".join(part for part in (where, mistake.field, mistake.message) if part)
 
 
 class Misfits(ValueError):

@@ -27,9 +27,9 @@ from tidetable.config.formats import (
 )
 from tidetable.config.mistakes import Misfits, shown, suggestion
 from tidetable.config.quantities import Duration
+from tidetable.core.columns import RESERVED
 
 CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-RESERVED_COLUMNS = ("_g", "_e", "_insertion_slot", "_expiration_slot")
 TEXT_MAX = 10_000
 _COLUMNAR_FORMATS = frozenset({"parquet", "orc", "delta"})
 
@@ -44,10 +44,10 @@ def _text(text: str) -> str:
 
 def _column(name: str) -> str:
     # Spark takes column names that differ only in case for the same.
-    if name.lower() in RESERVED_COLUMNS:
+    if name.lower() in RESERVED:
         raise ValueError(
             f"'{name}' is a column that the index adds itself; rename it in the source "
-            f"(reserved: {', '.join(RESERVED_COLUMNS)})"
+            f"(reserved: {', '.join(RESERVED)})"
         )
     return name
 
@@ -95,7 +95,7 @@ Column: TypeAlias = Annotated[
     Text,
     BeforeValidator(_one_column),
     AfterValidator(_column),
-    Field(json_schema_extra={"not": {"enum": list(RESERVED_COLUMNS)}}),
+    Field(json_schema_extra={"not": {"enum": list(RESERVED)}}),
 ]
 Location: TypeAlias = Annotated[Text, AfterValidator(_located)]
 Option: TypeAlias = Annotated[

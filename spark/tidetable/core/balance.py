@@ -62,7 +62,8 @@ def _side_and_width(n: int, period: int) -> tuple[int, int]:
     s = isqrt(n) if n > 0 else 0
     if s == 0 or s * s != n or period % s or period < 2 * s:
         raise UserError(
-            f"Theorem 1 was asked for {n} cells and {period} slots; it needs a square number of "
-            "cells whose root divides the slots at least twice. Choose such a pair, or simulate."
+            f"Theorem 1 was asked for {n} cells and {period} slots.",
+            "It needs a square number of cells whose root divides the slots at least twice.",
+            "Choose such a pair, or simulate.",
         )
     return s, period // s

@@ -18,6 +18,8 @@ EXTRAS = {
 class MissingExtra(UserError, ImportError):
     """A module that an extra brings is not installed."""
 
+    code = "missing_extra"
+
 
 def require(module: str, purpose: str) -> None:
     """Says which extra to install if `module` is missing; imports nothing."""

@@ -104,8 +104,17 @@ _STAY_BY_TYPE = {
 class Failure:
     """What somebody is told about an error that nobody raised on purpose."""
 
-    text: str
-    retry_can_help: bool
+    what: str
+    remedy: str | None
+    """None where only another try can tell."""
+
+    @property
+    def retry_can_help(self) -> bool:
+        return self.remedy is None
+
+    @property
+    def text(self) -> str:
+        return self.what if self.remedy is None else f"{self.what} {self.remedy}"
 
 
 def failure(error: BaseException) -> Failure:
@@ -114,8 +123,8 @@ def failure(error: BaseException) -> Failure:
     what = gist(error)
     remedy = None if _PASSES.search(said) else _remedy(error, said)
     if remedy is None:
-        return Failure(what, retry_can_help=True)
-    return Failure(f"{_ended(what)}{_place(said)} {remedy}", retry_can_help=False)
+        return Failure(what, None)
+    return Failure(f"{_ended(what)}{_place(said)}", remedy)
 
 
 def _remedy(error: BaseException, said: str) -> str | None:

@@ -32,9 +32,9 @@ class Partitioning:
     def __post_init__(self) -> None:
         if not 1 <= self.parts <= self.period:
             raise UserError(
-                f"Asked for {self.parts} partitions of a window of {self.period} slots; "
-                f"there must be at least 1 and at most one per slot. "
-                f"Choose a number from 1 to {self.period}, or update more often."
+                f"Asked for {self.parts} partitions of a window of {self.period} slots.",
+                "There must be at least 1 and at most one per slot.",
+                f"Choose a number from 1 to {self.period}, or update more often.",
             )
 
     def part_of(self, slot: int) -> int:

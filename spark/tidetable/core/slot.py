@@ -21,8 +21,9 @@ class Timeline:
     def __post_init__(self) -> None:
         if self.every <= timedelta(0):
             raise UserError(
-                f"The update interval is {self.every}; it must be longer than nothing. "
-                "Set one such as 10 minutes."
+                f"The update interval is {self.every}.",
+                "It must be longer than nothing.",
+                "Set one such as 10 minutes.",
             )
         # Two datetimes that share a zone with summer time are subtracted by the wall clock, an
         # hour wrong twice a year; in UTC the subtraction is the time that has really passed.
@@ -52,8 +53,9 @@ def period(longest: timedelta, every: timedelta) -> int:
     """p: how many slots the longest lifetime spans, rounded up."""
     if every <= timedelta(0) or longest <= timedelta(0):
         raise UserError(
-            f"The longest lifetime is {longest} and the update interval {every}; "
-            "both must be longer than nothing. Correct the one that is not."
+            f"The longest lifetime is {longest} and the update interval {every}.",
+            "Both must be longer than nothing.",
+            "Correct the one that is not.",
         )
     return -(-longest // every)
 
@@ -61,7 +63,7 @@ def period(longest: timedelta, every: timedelta) -> int:
 def _utc(t: datetime) -> datetime:
     if t.tzinfo is None:
         raise UserError(
-            f"The time {t.isoformat()} has no time zone, so its slot is unknown. "
-            "Write it with one, such as 2024-03-01T00:00:00Z."
+            f"The time {t.isoformat()} has no time zone, so its slot is unknown.",
+            remedy="Write it with one, such as 2024-03-01T00:00:00Z.",
         )
     return t.astimezone(UTC)

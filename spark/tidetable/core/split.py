@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+SPLIT_BYTES_MIN = 4 * 1024**2
+"""A cell is not split into parts smaller than this; from this size on every core gets one."""
+
 ROUNDS = 20
 """So often the guess is made better. What is wrong with it shrinks each time by the share of the
 rows in wide ranges."""

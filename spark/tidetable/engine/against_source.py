@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from tidetable.config import Index
+from tidetable.core.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, REASON
 from tidetable.engine.late import expected_arrivals, row_as_json
 from tidetable.engine.quarantine import ARRIVED, ROW, WHY, Quarantine, multiset_minus
 from tidetable.engine.source import Source, reading
 from tidetable.engine.sql import quoted, sql_text
 from tidetable.engine.staging import LATE, staged
 from tidetable.engine.times import JSON_OPTIONS, slot_sql
-from tidetable.table.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, REASON
 from tidetable.table.garbage import missing_files
 from tidetable.table.log import Log, open_log
 from tidetable.table.state import IndexTable, State

@@ -19,15 +19,12 @@ from pyspark.sql import functions as F
 
 from tidetable.config import Index
 from tidetable.core.cell import Cell
-from tidetable.core.split import KeyRange, split_points
+from tidetable.core.columns import CELL_E, CELL_G
+from tidetable.core.split import SPLIT_BYTES_MIN, KeyRange, split_points
 from tidetable.engine.reuse import handed_over_column
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import expiry_column
-from tidetable.table.columns import CELL_E, CELL_G
 from tidetable.table.log import DataFile, Log
-
-SPLIT_BYTES_MIN = 4 * 1024 * 1024
-"""A cell is not split into parts smaller than this."""
 
 OWN_TASK_BYTES_MIN = 16 * 1024 * 1024
 """A cell smaller than this shares a task: starting one takes as long as writing 2 to 4 MB."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from tidetable.config import Index
 from tidetable.core.cell import Cell
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
@@ -34,7 +35,6 @@ from tidetable.table.append import (
     transaction,
 )
 from tidetable.table.checkpoint import checkpoint_if_due
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.log import DataFile, Log, open_log
 from tidetable.table.note import Note
 from tidetable.table.steps import Step, reached

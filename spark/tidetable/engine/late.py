@@ -17,12 +17,12 @@ from pyspark.sql.types import TimestampType
 
 from tidetable.config import Index
 from tidetable.config.source import Late
+from tidetable.core.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
 from tidetable.engine.quarantine import ARRIVED, ROW, SLOT, WHY, Quarantine, multiset_minus
 from tidetable.engine.source import Source, SourceRows, reading
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import LATE, BatchCounts, counted, staged
 from tidetable.engine.times import JSON_OPTIONS, as_timestamp_sql, slot_sql, timestamp_sql
-from tidetable.table.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, RAW, REASON
 from tidetable.table.note import NoteKind
 from tidetable.table.state import State
 

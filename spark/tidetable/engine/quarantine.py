@@ -18,12 +18,12 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tidetable.config import Index
+from tidetable.core.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.core.errors import TransientError
 from tidetable.engine.commit import was_lost_race
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import NO_ARRIVAL
 from tidetable.table.beside import QUARANTINE_PROPERTIES, Kind, open_beside, own_table
-from tidetable.table.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.table.forget import DIGEST
 from tidetable.table.log import Log, arrow, open_log
 from tidetable.table.place import quarantine_path
@@ -65,7 +65,9 @@ class Quarantine:
                 return True
         raise TransientError(
             f"Other writers of {self.path} committed first, {RACES_MAX} times in a row. "
-            "The index was not changed; run it again, with one writer at a time."
+            "The index was not changed.",
+            remedy="Run it again, with one writer at a time.",
+            code="lost_race",
         )
 
     def _written(self, log: Log, bad: DataFrame, first: int, last: int) -> bool:

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
+from tidetable.core.columns import EXPIRATION_SLOT
 from tidetable.engine.sql import quoted
-from tidetable.table.columns import EXPIRATION_SLOT
 from tidetable.table.read import View
 from tidetable.table.restriction import (
     DIGITS_MAX,

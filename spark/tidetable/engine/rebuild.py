@@ -27,7 +27,9 @@ def rebuild(updater: Updater) -> UpdateReport:
             return report
     raise TransientError(
         f"Other writers of {updater.index.name!r} committed first, {RACES_MAX} times in a row. "
-        "Nothing was lost; run it again, with one writer at a time."
+        "Nothing was lost.",
+        remedy="Run it again, with one writer at a time.",
+        code="lost_race",
     )
 
 

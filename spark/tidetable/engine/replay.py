@@ -49,7 +49,9 @@ def replay(updater: Updater, first: int, *, from_source: bool = False) -> Iterat
         return
     raise TransientError(
         f"Other writers of {updater.index.name!r} committed first, {RACES_MAX} times in a row. "
-        "Nothing was lost; run it again, with one writer at a time."
+        "Nothing was lost.",
+        remedy="Run it again, with one writer at a time.",
+        code="lost_race",
     )
 
 
@@ -79,7 +81,9 @@ def _loaded_if_broken(updater: Updater, slot: int) -> Iterator[UpdateReport]:
     if report is None:
         raise TransientError(
             f"{updater.index.table} lacks files that a clean-up took while slot {slot} was put "
-            "back, and another writer came first. Run the replay again."
+            "back, and another writer came first.",
+            remedy="Run the replay again.",
+            code="lost_race",
         )
     yield report
 

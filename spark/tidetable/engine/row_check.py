@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType
 
 from tidetable.config import Index
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.schemes import Scheme
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import expiry_column
 from tidetable.engine.times import slot_sql
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 
 
 def row_figures(

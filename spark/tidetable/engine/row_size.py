@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from tidetable.core.columns import RAW, REASON
 from tidetable.engine.sql import quoted
-from tidetable.table.columns import RAW, REASON
 
 SAMPLE_ROWS = 2_000
 

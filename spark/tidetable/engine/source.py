@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from tidetable.config import Index
+from tidetable.core.columns import ADDED, CELL_E, EXPIRES_AT, RESERVED
 from tidetable.core.errors import TransientError, UserError
 from tidetable.engine.column_drift import Agreed, agreed, fits, misfit
 from tidetable.engine.footer_schema import FileColumns, columns_of
@@ -42,7 +43,6 @@ from tidetable.engine.source_files import (
     source_files,
 )
 from tidetable.engine.sql import quoted, type_sql
-from tidetable.table.columns import ADDED, CELL_E, EXPIRES_AT, RESERVED
 from tidetable.table.statistics import has_bounds
 
 CORRUPT = "_corrupt_record"
@@ -446,7 +446,7 @@ class Source:
                 f"The source's column {', '.join(map(repr, odd))} has a blank or one of ,;{{}}()= "
                 "in its name, which Delta does not store. Rename it in the source."
             )
-        if clash := sorted(RESERVED & set(names)):
+        if clash := sorted(set(RESERVED) & set(names)):
             raise UserError(
                 f"The source's column {', '.join(map(repr, clash))} has a name that Tidetable "
                 "keeps for itself. Rename it in the source."

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, TimestampType
 
 from tidetable.config import Index
+from tidetable.core.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT, RAW, REASON
 from tidetable.core.errors import UserError
 from tidetable.engine.reuse import handed_over
 from tidetable.engine.source import CORRUPT, SourceRows, reading
@@ -23,7 +24,6 @@ from tidetable.engine.times import (
     slot_sql,
     timestamp_sql,
 )
-from tidetable.table.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT, RAW, REASON
 from tidetable.table.reasons import Reason
 
 NO_ARRIVAL = Reason.NO_ARRIVAL.value

@@ -22,9 +22,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tidetable.core.columns import CELL_E, CELL_G
 from tidetable.engine.jvm import LOCAL_FILES, PLAIN_LOCAL_FILES
 from tidetable.engine.session import SETTINGS
-from tidetable.table.columns import CELL_E, CELL_G
 from tidetable.table.log import DataFile, Log
 from tidetable.table.place import INCOMING
 from tidetable.table.statistics import file_statistics, statistics_columns

@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 
 from tidetable.config import Index, SchemeConfig
 from tidetable.core.cell import Cell
-from tidetable.core.errors import TransientError, UserError
+from tidetable.core.columns import INSERTION_SLOT, RAW, REASON
+from tidetable.core.errors import Replay, TransientError, UserError
 from tidetable.core.plan import Plan
 from tidetable.core.schemes import Scheme
 from tidetable.engine.arrange import spread
@@ -41,7 +42,6 @@ from tidetable.engine.staging import NO_ARRIVAL, BatchCounts, counted, staged
 from tidetable.engine.swap import schema_of
 from tidetable.engine.workbench import Workbench
 from tidetable.table.beside import check_places
-from tidetable.table.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.table.damage import DamagedTable
 from tidetable.table.folders import folders_of, folders_to_begin_with, none_there
 from tidetable.table.history import Updates, touched_cell
@@ -171,7 +171,9 @@ class Updater:
                 if races > RACES_MAX:
                     raise TransientError(
                         f"Other writers of {self.index.name!r} committed first, {races} times in a "
-                        "row. Nothing was lost; run it again, with one writer at a time."
+                        "row. Nothing was lost.",
+                        remedy="Run it again, with one writer at a time.",
+                        code="lost_race",
                     )
             state = self._state_after_commit()
 
@@ -596,8 +598,8 @@ class Updater:
             raise DamagedTable(
                 f"Version {after.version} of {self.index.table} holds {after.rows} rows by its "
                 f"file statistics, but live before + inserted - expired is {note.live}. The source "
-                "may have changed while it was read. Put it right with: "
-                f"tidetable replay {self.index.argument} --from {max(1, note.slot)}"
+                "may have changed while it was read.",
+                remedy=Replay(self.index.argument, max(1, note.slot)),
             )
         if plan is None:
             touched = [touched_cell(cell, "load", f"loaded as of slot {note.slot}")

@@ -21,6 +21,7 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from tidetable.config import Index, parse_time, project_root
 from tidetable.core.errors import TidetableError
+from tidetable.output.remedies import as_command
 from tidetable.page.bad_rows import quarantine
 from tidetable.page.picture import picture
 from tidetable.page.runs import activity
@@ -155,7 +156,7 @@ def _probed(index: Index, key: str, alive_at: str | None) -> Response:
     try:
         return JSONResponse(probe(index, key, moment), headers=FRESH)
     except TidetableError as error:
-        return _refused(str(error))
+        return _refused(error.told(as_command))
     except Exception as error:  # storage that does not answer, a file that has just gone
         log.exception("A probe of %s failed", index.name)
         return _unreadable("table", error)
@@ -169,7 +170,7 @@ def quarantined_rows(name: str, user: GetUserDep) -> Response:
     try:
         return JSONResponse(quarantine(entry.index), headers=FRESH)
     except TidetableError as error:
-        return _refused(str(error))
+        return _refused(error.told(as_command))
     except Exception as error:  # storage that does not answer, a log that is no log
         log.exception("The quarantine of %s could not be read", entry.name)
         return _unreadable("quarantine", error)

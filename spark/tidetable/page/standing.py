@@ -17,14 +17,14 @@ from typing import Any
 from tidetable.config import ConfigError, Index, format_duration, format_time
 from tidetable.core.cell import CellState
 from tidetable.core.errors import TidetableError, UserError
+from tidetable.output.remedies import as_command
 from tidetable.page.activity import NOTHING_KNOWN, Activity, Failure
 from tidetable.pipeline.catalog import Catalog
+from tidetable.pipeline.dag_ids import dag_id
 from tidetable.pipeline.preparation import slot_due
 from tidetable.table.damage import DamagedTable
 from tidetable.table.state import IndexTable
 from tidetable.table.status import Status, status
-
-DAG_PREFIX = "tidetable__"
 
 PACE = 6
 """By this many newest commits it is judged whether an index catches up or falls behind."""
@@ -74,7 +74,7 @@ class Entry:
 
     @property
     def dag_id(self) -> str:
-        return DAG_PREFIX + self.name
+        return dag_id(self.name)
 
 
 def entries(catalog: Catalog) -> list[Entry]:
@@ -158,14 +158,14 @@ def stand(
     try:
         found = status(index)
     except DamagedTable as error:
-        return wrong(Health.DAMAGED, str(error), _as_far_as_known(index))
+        return wrong(Health.DAMAGED, error.told(as_command), _as_far_as_known(index))
     except UserError as error:
         if not _has_no_table(index):
-            return wrong(Health.BROKEN, str(error))
+            return wrong(Health.BROKEN, error.told(as_command))
         doing = ask(entry.dag_id)
-        return replace(wrong(*_judge_empty(str(error), doing, now)), activity=doing)
+        return replace(wrong(*_judge_empty(error.told(as_command), doing, now)), activity=doing)
     except TidetableError as error:
-        return wrong(Health.UNREADABLE, str(error))
+        return wrong(Health.UNREADABLE, error.told(as_command))
     except Exception as error:  # storage that does not answer, a log that is no log
         return wrong(Health.UNREADABLE, f"The table cannot be read: {brief(error)}")
     doing = ask(entry.dag_id) if found.slot < due else NOTHING_KNOWN

@@ -13,7 +13,8 @@ from airflow.providers.standard.operators.branch import BaseBranchOperator
 from airflow.sdk import DAG, Param
 
 from tidetable.pipeline.catalog import Entry
-from tidetable.pipeline.dag import TRY_AGAIN, by_hand_dag_id, dag_id
+from tidetable.pipeline.dag import TRY_AGAIN
+from tidetable.pipeline.dag_ids import by_hand_dag_id, dag_id
 from tidetable.pipeline.spark_job import SparkJob
 from tidetable.pipeline.tasks import Maintain, Probe, Validate
 

@@ -9,22 +9,12 @@ from airflow.sdk import DAG, Asset, DeltaDataIntervalTimetable
 
 from tidetable.config import Index, format_duration, format_time
 from tidetable.pipeline.catalog import Entry
+from tidetable.pipeline.dag_ids import by_hand_dag_id, dag_id
 from tidetable.pipeline.links import page_url, reports_url
 from tidetable.pipeline.spark_job import SparkJob
 from tidetable.pipeline.tasks import Maintain, PlanUpdate, Validate
 
-PREFIX = "tidetable__"
-BY_HAND = "-by-hand"
 TRY_AGAIN = {"retries": 2, "retry_delay": timedelta(seconds=20)}
-
-
-def dag_id(name: str) -> str:
-    return f"{PREFIX}{name}"
-
-
-def by_hand_dag_id(name: str) -> str:
-    """With a dash: no name of an index has one, so it is never the DAG of another index."""
-    return f"{PREFIX}{name}{BY_HAND}"
 
 
 def index_asset(name: str) -> Asset:

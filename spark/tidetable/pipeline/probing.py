@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidetable.config import Index, format_time
+from tidetable.core.columns import EXPIRATION_SLOT
 from tidetable.core.errors import UserError
-from tidetable.table.columns import EXPIRATION_SLOT
 from tidetable.table.read import View, batches, rows, view
 from tidetable.table.restriction import Restriction
 

@@ -21,7 +21,8 @@ from tidetable.config import format_time, parse_time
 from tidetable.core.errors import TidetableError
 from tidetable.output.terminal import visible
 from tidetable.pipeline.catalog import load_entry, project_root
-from tidetable.pipeline.endings import no_pointless_retry
+from tidetable.pipeline.dag_ids import by_hand_dag_id
+from tidetable.pipeline.endings import in_airflow, no_pointless_retry
 from tidetable.pipeline.links import PageLink, ReportsLink
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class IndexTask(BaseOperator):
         try:
             return load_entry(self.index_name)
         except TidetableError as error:
-            raise AirflowFailException(str(error)) from None
+            raise AirflowFailException(error.told(in_airflow)) from None
 
 
 class PlanUpdate(IndexTask):
@@ -82,11 +83,11 @@ class PlanUpdate(IndexTask):
             # none if the log has no note left.
             with suppress(TidetableError):
                 check(index, None, context)
-            raise AirflowFailException(str(error)) from None
+            raise AirflowFailException(error.told(in_airflow)) from None
         except TidetableError as error:
             if error.retry_can_help:
                 raise
-            raise AirflowFailException(str(error)) from None
+            raise AirflowFailException(error.told(in_airflow)) from None
         for sentence in found.sentences():
             self.log.info(sentence)
         return found.as_json()
@@ -100,7 +101,6 @@ class PlanUpdate(IndexTask):
             raise AirflowRescheduleException(ready)
 
     def _wait_until_mended(self, index: Index) -> None:
-        from tidetable.pipeline.dag import by_hand_dag_id
         from tidetable.quality import latest, reports_home
         from tidetable.table.state import IndexTable
 
@@ -238,7 +238,7 @@ class Probe(IndexTask):
         try:
             found = probe(self.index(), self.key, when)
         except TidetableError as error:
-            raise AirflowFailException(str(error)) from None
+            raise AirflowFailException(error.told(in_airflow)) from None
         rows = len(found["rows"])
         more = " (there are more)" if found["cut"] else ""
         told = "1 live row" if rows == 1 else f"{rows} live rows"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidetable.config import Index
 from tidetable.core.cell import Cell
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
 from tidetable.table.log import Log, arrow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -94,6 +94,8 @@ _LOST = (
 class QualityFailed(TidetableError):
     """The table is not what it must be. A retry finds the same: somebody has to mend it."""
 
+    code = "quality_failed"
+
     def __init__(self, outcome: Outcome, argument: str | None = None) -> None:
         self.outcome = outcome
         self.findings = list(outcome.failed)

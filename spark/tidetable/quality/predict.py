@@ -13,6 +13,7 @@ from math import ceil, log, sqrt
 from tidetable.core.balance import alike, imbalance
 from tidetable.core.cell import Cell
 from tidetable.core.schemes import Scheme
+from tidetable.core.split import SPLIT_BYTES_MIN
 
 STEPS_MAX = 300_000
 """A layout that takes more steps to count is not predicted: a validation must stay quick."""
@@ -22,9 +23,6 @@ ROWS_PER_CELL_MIN = 5
 
 ROWS_PER_CELL_ENOUGH = 1000
 """With so many rows in a cell nobody calls its size an accident, however tight the limit is."""
-
-SPLIT_BYTES = 4 * 1024**2
-"""A writer may split what it takes to be larger than this, to keep its cores busy."""
 
 ROW_BYTES = 200
 """What a writer takes a row for that has not seen any."""
@@ -92,4 +90,4 @@ def files_allowed(scheme: Scheme, cell: Cell, rows: int, size: int) -> int:
     Writers guess the size of what they are going to write: twice the real one at worst, hence the
     factor. One more for a cell that a load has cut in two.
     """
-    return scheme.files_in(cell) + 1 + 2 * max(size, rows * ROW_BYTES) // SPLIT_BYTES
+    return scheme.files_in(cell) + 1 + 2 * max(size, rows * ROW_BYTES) // SPLIT_BYTES_MIN

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidetable.core.cell import Cell
-from tidetable.table.columns import CELL_E, CELL_G
+from tidetable.core.columns import CELL_E, CELL_G
 from tidetable.table.garbage import newest_checkpoint
 
 if TYPE_CHECKING:

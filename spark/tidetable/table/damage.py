@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from tidetable.core.errors import TidetableError, UserError
+from tidetable.core.errors import Replay, TidetableError, UserError
 from tidetable.table.storage import is_on_file_system, reader_uri, storage
 
 LOG = "_delta_log"
@@ -33,22 +33,29 @@ _ASIDE = re.compile(rf"^{LOG}\.damaged-(\d+)$")
 class DamagedTable(TidetableError):
     """The table does not hold what its notes say; somebody has to decide, a retry does not help."""
 
+    code = "damaged_table"
+
 
 class DamagedLog(DamagedTable):
     """The log of a table cannot be read."""
 
+    code = "damaged_log"
+
     def __init__(self, path: str, damage: Damage, index: str | None = None) -> None:
         self.path = path
         self.damage = damage
-        way_back = (
-            "move the folder away: the next update makes a new one"
-            if index is None
-            else "load the index from its source into a fresh log: tidetable "
-            f"replay {index} --from J --from-source, J being the first slot to apply again"
-        )
         super().__init__(
-            f"The log of {path} cannot be read: {LOG}/{damage.file} {damage.what}. Put that file "
-            f"back from a backup, or {way_back}. Nothing was changed."
+            f"The log of {path} cannot be read: {LOG}/{damage.file} {damage.what}. Nothing was "
+            "changed.",
+            remedy="Put that file back from a backup, or move the folder away: the next update "
+            "makes a new one."
+            if index is None
+            else Replay(
+                index,
+                None,
+                from_source=True,
+                also="Put that file back from a backup, or go back to the source.",
+            ),
         )
 
     def of(self, index: str) -> DamagedLog:

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidetable.core.cell import Cell, CellState
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.core.errors import TransientError, UserError
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note, NoteKind
 from tidetable.table.storage import reader_uri, storage
@@ -37,11 +37,13 @@ _OF_CATALOGS = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-previe
 class CatalogManaged(UserError):
     """A catalog decides what the versions of the table are; its log alone does not tell."""
 
+    code = "catalog_managed"
+
     def __init__(self, path: str) -> None:
         super().__init__(
             f"A catalog manages the table there, {path}, and only by way of it may it be read and "
-            "written; Tidetable knows tables by their path alone. Choose another place in the YAML "
-            "(table:). It was not touched."
+            "written; Tidetable knows tables by their path alone.",
+            remedy="Choose another place in the YAML (table:). It was not touched.",
         )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from tidetable.config import Index
-from tidetable.table.columns import CELL_E, CELL_G, EXPIRATION_SLOT
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT
 from tidetable.table.log import Log, arrow
 from tidetable.table.restriction import Restriction, sql_condition, sql_name
 from tidetable.table.state import IndexTable

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from tidetable.config import Index, format_time
-from tidetable.core.errors import UserError
-from tidetable.table.columns import EXPIRES_AT
+from tidetable.core.columns import EXPIRES_AT
+from tidetable.core.errors import ReadEarlier, UserError
 
 DIGITS_MAX = 38
 """What a decimal can hold, in any engine."""
@@ -70,9 +70,10 @@ class Restriction:
     def _of_times(self, index: Index, schema: pa.Schema, as_of: datetime) -> Iterator[Test]:
         if self.alive_at is not None and self.alive_at < as_of:
             raise UserError(
-                f"--alive-at {format_time(self.alive_at)} lies before the table's own time, "
-                f"{format_time(as_of)}: rows that were alive then may be gone. Ask for that "
-                "time or a later one, or read an earlier update with --slot."
+                f"Rows alive at {format_time(self.alive_at)} were asked for; that lies before the "
+                f"table's own time, {format_time(as_of)}, and rows that were alive then may be "
+                "gone.",
+                remedy=ReadEarlier(),
             )
         for column, operator, moment in (
             (index.inserted_at, ">=", self.inserted_from),
@@ -205,7 +206,11 @@ def _example(kind: pa.DataType) -> str:
 def keys_or_range(keys: Sequence[str], key_from: str | None, key_to: str | None) -> tuple[str, ...]:
     """The keys of a probe; UserError if it has neither keys nor a range, or both."""
     if keys and (key_from is not None or key_to is not None):
-        raise UserError("Give keys, or a range with --from and --to, not both.")
+        raise UserError("Keys and a range were given.", "A probe takes one of them, not both.")
     if not keys and key_from is None and key_to is None:
-        raise UserError("A probe needs a key, or --from and --to. To read everything: scan.")
+        raise UserError(
+            "No key was given.",
+            "A probe needs a key, or a range of keys.",
+            "To read everything, scan.",
+        )
     return tuple(keys)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tidetable.config import Index
 from tidetable.config.scheme import scheme_from
-from tidetable.core.errors import UserError
+from tidetable.core.errors import Replay, Update, UserError
 from tidetable.table.damage import DamagedTable, asides, told_for
 from tidetable.table.log import Commit, Log, check_readable, open_log
 from tidetable.table.note import Note, NoteKind
@@ -141,9 +141,8 @@ class IndexTable:
                 later.append(commit)
         if log.files and not trusting:
             raise DamagedTable(
-                f"The log of {self.path} no longer says at which slot the table stands. "
-                f"Load it again: tidetable replay {self.index.argument} --from J, J being the slot "
-                "to start with."
+                f"The log of {self.path} no longer says at which slot the table stands.",
+                remedy=Replay(self.index.argument, None),
             )
         return None
 
@@ -151,8 +150,9 @@ class IndexTable:
         state = self.state()
         if state is None:
             raise UserError(
-                f"The index {self.index.name!r} has no table yet at {self.path}. "
-                f"Make it: tidetable update {self.index.argument}"
+                f"The index {self.index.name!r} has no table yet at {self.path}.",
+                remedy=Update(self.index.argument),
+                code="no_table",
             )
         return state
 
@@ -170,19 +170,25 @@ class IndexTable:
             if not is_begun and (log is None or not log.files):
                 raise UserError(
                     f"The index {self.index.name!r} has no table yet at {self.path}; there is "
-                    f"nothing to replay. Make it: tidetable update {self.index.argument}"
+                    "nothing to replay.",
+                    remedy=Update(self.index.argument),
+                    code="no_table",
                 )
             if first < 1:
-                raise UserError(f"--from {first}: a replay can start from slot 1 on.")
+                raise UserError(
+                    f"A replay from slot {first} was asked for.", "It can start from slot 1 on."
+                )
             return None
         if state.slot == 0:
             raise UserError(
-                f"--from {first}: the table stands at slot 0; there is no update to replay yet."
+                f"A replay from slot {first} was asked for, and the table stands at slot 0: there "
+                "is no update to replay yet."
             )
         if not 1 <= first <= state.slot:
             raise UserError(
-                f"--from {first}: the table stands at slot {state.slot}; "
-                f"a replay can start from slot 1 to {state.slot}."
+                f"A replay from slot {first} was asked for, and the table stands at slot "
+                f"{state.slot}.",
+                f"It can start from slot 1 to {state.slot}.",
             )
         return state
 
@@ -222,9 +228,8 @@ class IndexTable:
             )
         if aside := asides(self.path):
             raise DamagedTable(
-                f"The log of {self.path} was set aside as {aside[-1]}, and no fresh one was begun. "
-                f"Go on with: tidetable replay {self.index.argument} --from J --from-source, "
-                "J being the first slot to apply again."
+                f"The log of {self.path} was set aside as {aside[-1]}, and no fresh one was begun.",
+                remedy=Replay(self.index.argument, None, from_source=True),
             )
         if place.is_dir() and any(entry.name not in _BEFORE_A_TABLE for entry in place.iterdir()):
             raise UserError(
@@ -252,18 +257,17 @@ class IndexTable:
         if foreign is None and state.log.rows == state.note.live:
             return
         check_readable(self.path)
-        mend = (
-            f"Put it right with: tidetable replay {self.index.argument} "
-            f"--from {mending_slot(state)} (it restores the slot before and goes again)."
-        )
+        mend = Replay(self.index.argument, mending_slot(state))
         if foreign is not None:
             raise DamagedTable(
                 f"Version {foreign.version} of {self.path} ({foreign.operation}) changed rows "
-                f"and was not made by Tidetable. {mend}"
+                "and was not made by Tidetable.",
+                remedy=mend,
             )
         raise DamagedTable(
             f"{self.path} holds {state.log.rows} rows by its file statistics; the note of slot "
-            f"{state.slot} says {state.note.live}. {mend}"
+            f"{state.slot} says {state.note.live}.",
+            remedy=mend,
         )
 
 

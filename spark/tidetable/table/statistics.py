@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tidetable.config import Index
-from tidetable.table.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
+from tidetable.core.columns import EXPIRATION_SLOT, EXPIRES_AT, INSERTION_SLOT
 from tidetable.table.log import Log
 
 TEXT_MAX = 128

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from tidetable.core.columns import CELL_E, CELL_G
 from tidetable.core.errors import UserError
-from tidetable.table.columns import CELL_E, CELL_G
 from tidetable.table.log import Log
 from tidetable.table.place import INCOMING, LOG_FOLDER, local_folder
 from tidetable.table.storage import reader_uri, storage

@@ -102,7 +102,8 @@ def recent(first: int, last: int, cycle: int) -> range:
     """
     if first > last:
         raise UserError(
-            f"Asked to fold slots {first} to {last}; the first must not come after the last. "
-            "Exchange the two, or leave out the update if there is no slot to catch up with."
+            f"Asked to fold slots {first} to {last}.",
+            "The first must not come after the last.",
+            "Exchange the two, or leave out the update if there is no slot to catch up with.",
         )
     return range(max(first, last - cycle + 1), last + 1)

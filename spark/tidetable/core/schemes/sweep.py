@@ -52,15 +52,16 @@ class Sweep:
         _ = self.e
         if self.every < 1:
             raise UserError(
-                f"Asked to sweep every {self.every} expirations; it must be 1 or more. "
-                "Choose 1 to sweep a group each time that it expires."
+                f"Asked to sweep every {self.every} expirations.",
+                "It must be 1 or more.",
+                "Choose 1 to sweep a group each time that it expires.",
             )
         if self.every > 1 and not self.deletion_vectors:
             # Between two sweeps only a deletion vector can take out what has expired.
             raise UserError(
                 f"Asked to sweep every {self.every} expirations without deletion vectors; "
-                "that would leave expired rows in the table. "
-                "Choose every: 1, or deletion_vectors: true."
+                "that would leave expired rows in the table.",
+                remedy="Choose every: 1, or deletion_vectors: true.",
             )
         if self.merge_log:
             self._check_merge_log(self.merge_log)
@@ -69,15 +70,17 @@ class Sweep:
         if self.every < 2:
             # A merge takes the place of a sweep, so that no update is much larger than the others.
             raise UserError(
-                f"Asked to merge the log every {updates} updates and to sweep at each; the log is "
-                "merged at updates that sweep nothing. Choose every: 2 or more, or no merge_log."
+                f"Asked to merge the log every {updates} updates and to sweep at each.",
+                "The log is merged at updates that sweep nothing.",
+                "Choose every: 2 or more, or no merge_log.",
             )
         turn = self.groups * self.every
         if not 2 <= updates < turn:
             raise UserError(
-                f"Asked to merge the log every {updates} updates; it must be 2 or more, and less "
-                f"than the {turn} updates after which a row has left the log anyway. "
-                "Choose a number in between, or no merge_log."
+                f"Asked to merge the log every {updates} updates.",
+                f"It must be 2 or more, and less than the {turn} updates after which a row has "
+                "left the log anyway.",
+                "Choose a number in between, or no merge_log.",
             )
 
     @cached_property

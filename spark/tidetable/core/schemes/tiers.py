@@ -55,8 +55,9 @@ class Tiers:
         _ = self.e
         if self.fan_in < 2:
             raise UserError(
-                f"Asked to merge {self.fan_in} runs at a time; it must be 2 or more. "
-                "Choose a fan_in such as 4."
+                f"Asked to merge {self.fan_in} runs at a time.",
+                "It must be 2 or more.",
+                "Choose a fan_in such as 4.",
             )
 
     @cached_property

@@ -15,4 +15,5 @@ RAW = "_raw"
 """Only while a batch is staged: why a row is bad, and what it looked like as it came (JSON)."""
 
 ADDED = (INSERTION_SLOT, EXPIRATION_SLOT, CELL_G, CELL_E)
-RESERVED = frozenset({*ADDED, EXPIRES_AT, REASON, RAW})
+RESERVED = (CELL_G, CELL_E, INSERTION_SLOT, EXPIRATION_SLOT, EXPIRES_AT, REASON, RAW)
+"""No column of a source may be called so."""
