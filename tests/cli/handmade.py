@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from tests.workspace import SCHEMA, Row, Workspace
 from tidetable.config import Index
 from tidetable.table.log import open_log
 from tidetable.table.note import Note
-from tidetable.table.state import PROPERTY_INDEX, PROPERTY_LAYOUT
+from tidetable.table.place import PROPERTY_INDEX, PROPERTY_LAYOUT
 
 
 def make_table(
@@ -40,10 +40,18 @@ def make_table(
         index.table,
         pa.Table.from_pylist(stored, pa.schema([*schema, *slots_and_cell])),
         partition_by=["_g", "_e"],
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": note.dumps()}),
+        commit_properties=as_ours(note),
     )
     _set_properties(workspace, index)
     return index
+
+
+def as_ours(note: Note) -> CommitProperties:
+    """What delta-rs is to put into a commit so that it looks like one of ours."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": note.dumps()},
+        app_transactions=[Transaction(f"{note.index}@handmade#{note.run}", 1)],
+    )
 
 
 def _set_properties(workspace: Workspace, index: Index) -> None:
@@ -91,6 +99,6 @@ def make_update(
         log.table,
         pa.Table.from_pylist(stored, pa.schema(log.table.schema().to_arrow())),
         mode="overwrite" if overwrite else "append",
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": note.dumps()}),
+        commit_properties=as_ours(note),
     )
     return version(workspace)

@@ -116,9 +116,9 @@ def test_of_two_commits_on_one_version_one_is_made(index: Index) -> None:
     gone = first.files[0]
     cell = {"_g": str(gone.cell.g), "_e": str(gone.cell.e)}
     action = removal_of({"path": gone.path, "size": gone.bytes, "partitionValues": cell}, 0)
-    publish(first, [action], replace(note, slot=2, previous=1, run="first", live=0), "things#1")
+    publish(first, [action], replace(note, slot=2, previous=1, run="first", live=0), "things@1")
     with pytest.raises(NotTheNewest):
-        publish(second, [], replace(note, slot=2, previous=1, run="second"), "things#1")
+        publish(second, [], replace(note, slot=2, previous=1, run="second"), "things@1")
     latest = opened(index)
     assert latest.version == first.version + 1
     assert next(note.run for _, note in latest.notes()) == "first"

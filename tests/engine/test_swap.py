@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tests.steady import expected, rows_of_every_slot
-from tests.workspace import Workspace, at, log_of, row
+from tests.workspace import Row, Workspace, at, log_of, row
 from tidetable.config import Index
 from tidetable.core.errors import TransientError
 from tidetable.engine import swap
@@ -20,10 +22,12 @@ from tidetable.engine.commit import Change, LostRace, Removal, workbench, write_
 from tidetable.engine.create import create_table
 from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
+from tidetable.engine.source import Source
 from tidetable.engine.updater import Updater
-from tidetable.table.log import Log
-from tidetable.table.place import INCOMING
+from tidetable.table.log import Log, open_log
+from tidetable.table.place import INCOMING, quarantine_path, updates_path
 from tidetable.table.state import IndexTable
+from tidetable.table.steps import Step, watched
 from tidetable.table.stored import stored_files
 from tidetable.table.upkeep import purge
 
@@ -48,6 +52,7 @@ def updated(spark: SparkSession, workspace: Workspace, slot: int, **changes: Any
 def test_every_commit_is_ours(spark: SparkSession, workspace: Workspace, vectors: bool) -> None:
     """The first one, updates, a rebuild, the way back, and another retention."""
     scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
+    workspace.add([row(900 + slot, slot - 0.5, slot + 2, key="") for slot in (1, 3, 4)])
     index = updated(spark, workspace, 3, scheme=scheme)
     rebuild(Updater(spark, index))
     list(replay(Updater(spark, index), 3))
@@ -62,9 +67,31 @@ def test_every_commit_is_ours(spark: SparkSession, workspace: Workspace, vectors
     assert operations == ["CREATE TABLE", *["WRITE"] * 5, "RESTORE", "WRITE", "WRITE",
                           "SET TBLPROPERTIES"]  # fmt: skip
     assert workspace.ids() == expected(4)
-    assert not (workspace.table / INCOMING).exists() or not any(
-        (workspace.table / INCOMING).iterdir()
-    )
+    assert workspace.reasons(index) == [(1, "no key"), (3, "no key"), (4, "no key")]
+    assert committers(quarantine_path(index)) == [
+        # delta-rs makes the table; slot 3 is written again by the replay.
+        ("CREATE TABLE", "delta-rs"), *[("WRITE", "Tidetable")] * 4
+    ]  # fmt: skip
+    assert {who for _, who in committers(updates_path(index))} == {"delta-rs"}
+    for table in (index.table, quarantine_path(index)):
+        incoming = Path(table) / INCOMING
+        assert not incoming.exists() or not any(incoming.iterdir())
+
+
+def committers(path: str) -> list[tuple[str, str]]:
+    """(operation, engine) of all commits of a table, oldest first."""
+    log = open_log(path)
+    assert log is not None
+    infos = [
+        action["commitInfo"]
+        for version in range(log.version + 1)
+        for action in log.actions(version)
+        if "commitInfo" in action
+    ]
+    # delta-rs says what it is under another name.
+    engines = [str(one.get("engineInfo") or one["clientVersion"]) for one in infos]
+    engines = [re.split("[/:.]", engine)[0] for engine in engines]
+    return [(one["operation"], who) for one, who in zip(infos, engines, strict=True)]
 
 
 def test_what_somebody_asks_of_writers_spark_s_delta_obeys(
@@ -174,6 +201,44 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
     monkeypatch.undo()
     list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == sorted([*expected(1), 500])
+
+
+@pytest.mark.parametrize("vectors", [False, True], ids=["plain", "deletion vectors"])
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (row(500, 0.5, 3.5), "expire by slot|newly written to cell"),  # another group
+        (row(500, 0.5, 5.5), "expire by slot"),  # the same group
+    ],
+    ids=["another cell", "another slot"],
+)
+def test_as_many_other_rows_are_refused(
+    spark: SparkSession,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    vectors: bool,
+    written: Row,
+    why: str,
+) -> None:
+    """Where nobody can tell that a file was replaced, as in an object store."""
+    scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
+    workspace.add([row(0, -0.5, 5.5), row(1, -0.5, 4.5)])
+    index = workspace.index(scheme=scheme)
+    list(Updater(spark, index).catch_up(0))
+    slot_1 = workspace.add([row(500, 0.5, 2.5)])
+    stored = {file.path for file in stored_files(log_of(index))}
+
+    def replaces(step: Step) -> None:
+        if step is Step.PLAN_MADE:
+            workspace.add([written]).replace(slot_1)
+
+    monkeypatch.setattr(Source, "replaced", lambda _: [])
+    with watched(replaces), pytest.raises(TransientError, match=why):
+        list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == [0, 1]
+    assert {file.path for file in stored_files(log_of(index))} == stored
+    list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == [0, 1, 500]
 
 
 def test_what_a_writer_left_on_its_way_is_cleaned_up(

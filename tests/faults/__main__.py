@@ -50,7 +50,7 @@ def _kills(seed: int, minutes: float) -> list[str]:
 
 
 def _pairs(seed: int, minutes: float) -> list[str]:
-    return ["tests.faults.pairs", "--all", f"--seed={seed}", f"--minutes={minutes:.1f}"]
+    return ["tests.faults.pairs", f"--seed={seed}", f"--minutes={minutes:.1f}"]
 
 
 def _hostile(*_: float) -> list[str]:

@@ -1,20 +1,23 @@
 """Pairs of operations: one is stopped at a named step, another runs whole, the first goes on.
 
-    python -m tests.faults.pairs --all --seed 7 [--minutes 20]
+    python -m tests.faults.pairs --seed 7 [--minutes 20]
     python -m tests.faults.pairs --pair plain/update/plan_made/replay
 
-Each pair ends in the oracle's table; if a stranger has changed rows, in a sentence that names the
-command which leads there. What an operation has reported as done is never undone.
+Each pair ends in the oracle's table and quarantine, with a row in the table of updates for each
+commit; if a stranger has changed rows, in a sentence that names the command which leads there. What
+an operation has reported as done is never undone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +26,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.faults.story import Crash
+from tests.oracle.books import Books
 from tests.oracle.oracle import Oracle
 from tests.workspace import EVERY, START, Row, Workspace, row
 from tidetable.config import Index
@@ -54,7 +59,7 @@ def stream() -> Iterator[Row]:
 
 @dataclass
 class World:
-    """An index at slot BEGINS_AT that two operations meet at."""
+    """An index that two operations meet at: at slot BEGINS_AT, or without a table yet."""
 
     spark: SparkSession
     workspace: Workspace
@@ -102,19 +107,31 @@ def _slot(moment: datetime) -> int:
 
 # -- what may meet ---------------------------------------------------------------------------------
 
-OURS: dict[str, Callable[[World], None]] = {
+Operation = Callable[[World], None]
+
+OURS: dict[str, Operation] = {
     "update": lambda world: world.report(world.updater().catch_up(_next(world))),
     "fold": lambda world: world.report(world.updater().catch_up(_next(world) + 1, fold=True)),
     "rebuild": lambda world: void(rebuild(world.updater())),
     "replay": lambda world: world.report(replay(world.updater(), BEGINS_AT - 1)),
     "maintain": lambda world: void(maintain(world.index, force=True)),
     "purge": lambda world: void(purge(world.index, datetime.now(UTC) + LATER)),
+    "create": lambda world: world.report(world.updater().catch_up(0)),
+    "retry": lambda world: _killed_and_again(OURS["update"], world),
 }
-STRANGERS: dict[str, Callable[[World], None]] = {
+ENDS = {"retry": "update", "create_again": "create"}
+"""First operations that end at the step, for good. After the second one the same is run again."""
+
+BEGINNINGS = frozenset({"create", "create_again"})
+"""They begin without a table."""
+
+STRANGERS: dict[str, Operation] = {
     "append": lambda world: world.sql("INSERT INTO {table} SELECT * FROM {table} LIMIT 1"),
-    "delete": lambda world: world.sql("DELETE FROM {table} WHERE id = 41"),
-    "change": lambda world: world.sql("UPDATE {table} SET key = 'theirs' WHERE id = 41"),
+    "delete": lambda world: world.sql("DELETE FROM {table} WHERE id IN (0, 41)"),
+    "change": lambda world: world.sql("UPDATE {table} SET key = 'theirs' WHERE id IN (0, 41)"),
     "optimize": lambda world: world.sql("OPTIMIZE {table}"),
+    "vacuum": lambda world: _vacuumed(world),
+    "column": lambda world: world.sql("ALTER TABLE {table} ADD COLUMN theirs STRING"),
     "property": lambda world: world.sql("ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')"),
     "restore": lambda world: world.sql(
         f"RESTORE TABLE {{table}} TO VERSION AS OF {_version_before(world)}"
@@ -128,14 +145,40 @@ def void(_: object) -> None:
 
 def _next(world: World) -> int:
     state = IndexTable(world.index).state(trusting=True)
-    assert state is not None
-    return state.slot + 1
+    return 0 if state is None else state.slot + 1
 
 
 def _version_before(world: World) -> int:
     state = IndexTable(world.index).state(trusting=True)
-    assert state is not None
-    return state.version - 1
+    return 0 if state is None else max(0, state.version - 1)
+
+
+def _killed_and_again(operation: Operation, world: World) -> None:
+    """Another writer that ended with its files written and has been started again."""
+
+    def end(step: Step) -> None:
+        if step is Step.FILES_WRITTEN:
+            raise Crash
+
+    with suppress(Crash), watched(end):
+        operation(world)
+    operation(world)
+
+
+def _vacuumed(world: World) -> None:
+    """Everything goes that the newest version does not name, however new it is."""
+    settings = {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # Else VACUUM lists the folder with thousands of tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    }
+    for name, value in settings.items():
+        world.spark.conf.set(name, value)
+    try:
+        world.sql("VACUUM {table} RETAIN 0 HOURS")
+    finally:
+        for name in settings:
+            world.spark.conf.unset(name)
 
 
 # -- one pair --------------------------------------------------------------------------------------
@@ -150,6 +193,11 @@ class Pair:
     step: Step
     second: str
     nth: int = 1
+
+    @property
+    def group(self) -> tuple[str, str, Step]:
+        """Pairs of one group differ by what comes second."""
+        return self.family, self.first, self.step
 
     def __str__(self) -> str:
         return f"{self.family}/{self.first}/{self.step.name.lower()}/{self.second}/{self.nth}"
@@ -169,14 +217,16 @@ class Worlds:
         self._number = 0
         self._steps: dict[tuple[str, str], list[Step]] = {}
 
-    def new(self, family: str) -> World:
-        ready = self.folder / family
+    def new(self, family: str, first: str) -> World:
+        """A world as the first operation finds it."""
+        ready = self.folder / (f"{family}-empty" if first in BEGINNINGS else family)
         if not ready.exists():
             ready.mkdir(parents=True)
             world = World(self.spark, Workspace(ready), FAMILIES[family])
             world.workspace.add(stream())
-            list(world.updater().catch_up(BEGINS_AT - 2, fold=True))
-            list(world.updater().catch_up(BEGINS_AT))
+            if first not in BEGINNINGS:
+                list(world.updater().catch_up(BEGINS_AT - 2, fold=True))
+                list(world.updater().catch_up(BEGINS_AT))
         self._number += 1
         copy = self.folder / f"pair-{self._number}"
         shutil.copytree(ready, copy)
@@ -186,60 +236,102 @@ class Worlds:
         """The steps that the operation reaches when nobody comes between."""
         if (family, first) not in self._steps:
             seen: list[Step] = []
+            world = self.new(family, first)  # whose own making has steps too
             with watched(seen.append):
-                OURS[first](self.new(family))
+                OURS[ENDS.get(first, first)](world)
             self._steps[family, first] = seen
         return self._steps[family, first]
 
     def all_pairs(self) -> Iterator[Pair]:
         for family in FAMILIES:
-            for first in OURS:
+            for first in (*OURS, *(ENDS.keys() - OURS.keys())):
                 steps = self.steps(family, first)
                 for place, step in enumerate(steps):
                     for second in (*OURS, *STRANGERS):
                         yield Pair(family, first, step, second, steps[: place + 1].count(step))
 
 
+def spread(pairs: Iterable[Pair], seed: int) -> list[Pair]:
+    """The pairs in an order of which every beginning is spread over families, operations and steps.
+
+    One pair of each of these before a second one of any.
+    """
+    draw = Random(seed)
+    groups: dict[tuple[str, str, Step], list[Pair]] = {}
+    for pair in sorted(pairs, key=str):
+        groups.setdefault(pair.group, []).append(pair)
+    for group in groups.values():
+        draw.shuffle(group)
+    turns = [(turn, draw.random(), pair)
+             for group in groups.values() for turn, pair in enumerate(group)]  # fmt: skip
+    return [pair for _, _, pair in sorted(turns, key=lambda one: one[:2])]
+
+
 def tried(worlds: Worlds, pair: Pair) -> str:
     """How the pair ended; AssertionError if the table is wrong."""
-    world = worlds.new(pair.family)
+    world = worlds.new(pair.family, pair.first)
+    books = Books(world.index)
+    books.show(stream())
     ended = _met(world, pair)
     told = _settled(world)
     state = IndexTable(world.index).required_state()
     assert world.stored() == world.expected(state.slot), f"{pair}: wrong table at {state.slot}"
     assert state.slot >= max(world.reported, default=0), f"{pair}: a reported slot was undone"
+    books.follow()
+    books.check(world.workspace, settled=False)
     world.report(world.updater().catch_up(ENDS_AT))
     assert world.stored() == world.expected(ENDS_AT), f"{pair}: wrong table after going on"
-    bad = [one["slot"] for one in world.workspace.quarantined(world.index)]
-    assert len(bad) == len([one for one in stream() if not one["key"]]), f"{pair}: {bad}"
+    books.follow()
+    books.check(world.workspace)
+    bad = sorted((one["slot"], _number(one["row"]))
+                 for one in world.workspace.quarantined(world.index))  # fmt: skip
+    wanted = sorted((max(0, slot), 10 * slot + 2) for slot in range(-1, ENDS_AT + 1))
+    assert bad == wanted, f"{pair}: in quarantine {bad}"
     shutil.rmtree(world.workspace.folder)
     return f"{ended}; {told}" if told else ended
 
 
+def _number(text: str) -> int:
+    return int(json.loads(text)["id"])
+
+
 def _met(world: World, pair: Pair) -> str:
     """Runs both. An operation may refuse, with a sentence."""
-    operations = {**OURS, **STRANGERS}
     count = 0
     refused: list[str] = []
+    first = ENDS.get(pair.first, pair.first)
 
     def watch(step: Step) -> None:
         nonlocal count
         if step is not pair.step:
             return
         count += 1
-        if count == pair.nth:
-            with watched(lambda _: None):
-                _run(operations[pair.second], world, refused)
+        if count != pair.nth:
+            return
+        if pair.first in ENDS:
+            raise Crash
+        with watched(lambda _: None):
+            _run(pair.second, world, refused)
 
-    with watched(watch):
-        _run(operations[pair.first], world, refused)
+    with suppress(Crash), watched(watch):
+        _run(first, world, refused)
     assert count >= pair.nth, f"{pair}: the step was not reached"
+    if pair.first in ENDS:
+        _run(pair.second, world, refused)
+        _run(first, world, refused)
     return "; ".join(refused) or "both done"
 
 
-def _run(operation: Callable[[World], None], world: World, refused: list[str]) -> None:
+def _run(name: str, world: World, refused: list[str]) -> None:
+    if name in STRANGERS:
+        # What Spark refuses to a stranger is not for us to judge; what becomes of the table is.
+        try:
+            STRANGERS[name](world)
+        except Exception as error:
+            refused.append(f"theirs: {type(error).__name__}")
+        return
     try:
-        operation(world)
+        OURS[name](world)
     except TidetableError as error:
         refused.append(f"{type(error).__name__}: {str(error)[:80]}")
 
@@ -265,29 +357,27 @@ def _settled(world: World) -> str:
 # -- many ------------------------------------------------------------------------------------------
 
 
-def run(worlds: Worlds, pairs: Iterator[Pair] | list[Pair], until: float) -> tuple[int, list[str]]:
-    """How many were tried before the time was up, and those that went wrong."""
-    wrong = []
-    number = 0
+def run(worlds: Worlds, pairs: Iterable[Pair], until: float) -> tuple[list[Pair], list[Pair]]:
+    """Those that were tried before the time was up, and those of them that went wrong."""
+    done, wrong = [], []
     for pair in pairs:
         if time.monotonic() > until:
             break
-        number += 1
+        done.append(pair)
         try:
             print(f"{pair}: {tried(worlds, pair)}", flush=True)
         except Exception as error:
-            wrong.append(str(pair))
+            wrong.append(pair)
             print(f"PAIR {pair} WRONG: {type(error).__name__}: {str(error)[:300]}", flush=True)
             print(f"  again: python -m tests.faults.pairs --pair {pair}", flush=True)
-    return number, wrong
+    return done, wrong
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Pairs of operations, interleaved.")
-    parser.add_argument("--all", action="store_true", help="all pairs, in an order by the seed")
     parser.add_argument("--pair", action="append", default=[], help="only this one")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1, help="which, and in what order")
+    parser.add_argument("--minutes", type=float, default=60, help="begin no pair after that")
     options = parser.parse_args()
     from tidetable.engine.session import spark_session
 
@@ -296,11 +386,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         worlds = Worlds(spark, Path(folder))
         pairs = [Pair.parsed(text) for text in options.pair]
-        if not pairs:
-            pairs = list(worlds.all_pairs())
-            Random(options.seed).shuffle(pairs)
-        number, wrong = run(worlds, pairs, until)
-    print(f"pairs: {number} tried of {len(pairs)}, {len(wrong)} wrong, seed {options.seed}")
+        pairs = pairs or spread(worlds.all_pairs(), options.seed)
+        done, wrong = run(worlds, pairs, until)
+    groups = {pair.group for pair in pairs}
+    print(
+        f"pairs: {len(done)} tried of {len(pairs)}, at {len({pair.group for pair in done})} of "
+        f"{len(groups)} steps of an operation and family, {len(wrong)} wrong, seed {options.seed}"
+    )
     return 1 if wrong else 0
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.pairs import Pair, Worlds, tried
+from tests.faults.pairs import Pair, Worlds, spread, tried
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +27,10 @@ ONCE_WRONG = [
     # The quarantine was doubled when a single update lost to a fold.
     "plain/update/quarantine_written/fold",
     "vectors/fold/quarantine_written/update",
+    # A CREATE killed between the folder and its first load.
+    "plain/create_again/table_created/create",
+    # delta-rs's and Spark's ADD COLUMN was taken for damage, or stopped the index.
+    "vectors/update/plan_made/column",
 ]
 SAMPLE = 10
 SEED = 14
@@ -45,6 +47,5 @@ def test_a_pair_that_was_once_wrong(worlds: Worlds, text: str) -> None:
 
 
 def test_a_sample_of_all_pairs(worlds: Worlds) -> None:
-    pairs = sorted(worlds.all_pairs(), key=str)
-    for pair in Random(SEED).sample(pairs, SAMPLE):
+    for pair in spread(worlds.all_pairs(), SEED)[:SAMPLE]:
         tried(worlds, pair)

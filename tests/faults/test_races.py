@@ -21,15 +21,17 @@ from pyspark.sql import functions as F
 from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.config import Index
+from tidetable.engine import create
 from tidetable.engine import updater as update
 from tidetable.engine.commit import Change, write_commit
 from tidetable.engine.quarantine import Quarantine
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
-from tidetable.table import state as table
-from tidetable.table.append import append_version
+from tidetable.table import commits
+from tidetable.table.append import NotTheNewest, append_version
+from tidetable.table.forget import forget, merge_files
 from tidetable.table.log import open_log
-from tidetable.table.place import INCOMING
+from tidetable.table.place import INCOMING, quarantine_path
 from tidetable.table.steps import Step, watched
 from tidetable.table.upkeep import purge
 
@@ -188,6 +190,91 @@ def test_two_writers_that_meet_at_the_quarantine_fill_it_once(
     assert steps(index) == [(None, 0), (0, 1), (1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("slow_folds", "quick_folds"), [(True, False), (False, True)], ids=["fold", "single update"]
+)
+def test_no_commit_of_the_quarantine_replaces_another(
+    spark: SparkSession,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_folds: bool,
+    quick_folds: bool,
+) -> None:
+    """The files of one are written; before its commit another makes the very version."""
+    bad = [row(900 + slot, slot - 0.5, slot + 2, key="") for slot in (1, 2)]
+    workspace.add([*rows_of_every_slot(), *bad])
+    index = workspace.index()
+    slow, quick = Updater(spark, index), Updater(spark, index)
+    list(quick.catch_up(0))
+    waiting = [lambda: list(quick.catch_up(2 if quick_folds else 1, fold=quick_folds))]
+    made: list[tuple[int, bool]] = []
+    append = commits.append_version
+
+    def come_first(path: str, version: int, actions: Any) -> None:
+        is_contended = path == quarantine_path(index)
+        if is_contended and waiting:
+            waiting.pop()()
+        try:
+            append(path, version, actions)
+        except NotTheNewest:
+            made.append((version, False))
+            raise
+        if is_contended:
+            made.append((version, True))
+
+    monkeypatch.setattr(commits, "append_version", come_first)
+    list(slow.catch_up(2 if slow_folds else 1, fold=slow_folds))
+    list(Updater(spark, index).catch_up(2))
+    first = made[0][0]
+    assert made[:2] == [(first, True), (first, False)]
+    assert workspace.reasons(index) == [(1, "no key"), (2, "no key")]
+    found = [json.loads(one["row"])["id"] for one in workspace.quarantined(index)]
+    assert found == [901, 902]
+    assert workspace.ids() == expected(2)
+
+
+def test_a_clean_up_of_the_quarantine_between_look_and_commit_is_kept(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was forgotten stays forgotten, what comes in comes in."""
+    workspace.add([row(900 + slot, slot - 0.5, slot + 2, key="") for slot in (1, 3, 5)])
+    index = workspace.index(quarantine={"keep_for": "0s"}, source={"recount_every": 0})
+    list(Updater(spark, index).catch_up(4))
+    waiting = [lambda: (forget(index, 2), merge_files(index, above=0))]
+    append = commits.append_version
+
+    def come_first(path: str, version: int, actions: Any) -> None:
+        if path == quarantine_path(index) and waiting:
+            waiting.pop()()
+        append(path, version, actions)
+
+    monkeypatch.setattr(commits, "append_version", come_first)
+    list(Updater(spark, index).catch_up(5))
+    assert not waiting
+    assert workspace.reasons(index) == [(3, "no key"), (5, "no key")]
+
+
+def test_a_commit_whose_answer_was_lost_counts(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store has taken the version, and refuses the second attempt because of the first."""
+    workspace.add([*rows_of_every_slot(), row(901, 0.5, 3, key="")])
+    index = workspace.index()
+    append = commits.append_version
+    lost = []
+
+    def lose_the_answer(path: str, version: int, actions: Any) -> None:
+        append(path, version, actions)
+        lost.append(path)
+        raise NotTheNewest(f"{version} is there already")
+
+    monkeypatch.setattr(commits, "append_version", lose_the_answer)
+    assert [report.slot for report in Updater(spark, index).catch_up(1)] == [0, 1]
+    assert sorted(lost) == [index.table, index.table, quarantine_path(index)]
+    assert workspace.ids() == expected(1)
+    assert workspace.reasons(index) == [(1, "no key")]
+
+
 def test_a_row_without_an_arrival_is_quarantined_once_by_a_fold_and_a_single_update(
     spark: SparkSession, workspace: Workspace
 ) -> None:
@@ -258,7 +345,7 @@ def test_a_table_that_another_makes_at_the_same_moment_is_taken(
             waiting.pop()()
         append_version(path, version, actions)
 
-    monkeypatch.setattr(table, "append_version", make)
+    monkeypatch.setattr(create, "append_version", make)
     assert list(Updater(spark, index).catch_up(0)) == []
     assert not waiting
     assert workspace.ids() == expected(0)

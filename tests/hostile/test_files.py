@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +20,7 @@ from tests.cli.runner import tidetable
 from tests.hostile.harness import STORED, Case, Refused, Taken, lines, meet, put
 from tests.workspace import SCHEMA, Workspace, at, row
 from tidetable.core.errors import TransientError
+from tidetable.engine.source_files import source_files
 from tidetable.engine.updater import Updater
 from tidetable.table.steps import Step, watched
 
@@ -189,19 +193,28 @@ def test_an_empty_folder_among_others(spark: SparkSession, workspace: Workspace)
 # -- a file that is replaced while it is read ------------------------------------------------------
 
 
-@pytest.mark.parametrize("vectors", [False, True])
+OPTIONS: list[tuple[bool, dict[str, str]]] = [
+    (False, {}),
+    (True, {}),
+    (False, {"pathGlobFilter": "*.parquet"}),
+    (False, {"modifiedAfter": "2020-01-01T00:00:00", "modifiedBefore": "2200-01-01T00:00:00"}),
+]
+
+
+@pytest.mark.parametrize(("vectors", "options"), OPTIONS)
 def test_a_file_that_is_replaced_after_it_was_counted(
-    spark: SparkSession, workspace: Workspace, vectors: bool
+    spark: SparkSession, workspace: Workspace, vectors: bool, options: dict[str, str]
 ) -> None:
-    """By one with as many rows, in other slots. Nothing is committed; the next attempt is right."""
+    """By one with as many rows. Nothing is committed; the next attempt is right."""
     scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
-    index = workspace.index(scheme=scheme)
+    index = workspace.index(scheme=scheme, source={"options": options})
     file = put(workspace, "a.parquet", [row(0, 0, 5), ONE])
     list(Updater(spark, index).catch_up(0))
 
     def replaces(step: Step) -> None:
         if step is Step.PLAN_MADE:
-            put(workspace, "_new.parquet", [row(0, 0, 5), row(9, 0.5, 2)]).rename(file)
+            other = put(workspace, "_new.parquet", [row(0, 0, 5), row(9, 0.5, 2)])
+            other.rename(file)
 
     with (
         watched(replaces),
@@ -211,3 +224,40 @@ def test_a_file_that_is_replaced_after_it_was_counted(
     assert workspace.ids() == [0]
     list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == [0, 9]
+
+
+CHOICES: list[dict[str, str]] = [
+    {"pathGlobFilter": "*.csv"},
+    {"pathglobfilter": "?.csv"},
+    {"pathGlobFilter": "{a,bb}.*"},
+    {"pathGlobFilter": "[a-c]*.csv"},
+    {"pathGlobFilter": "[^a-b]*"},
+    {"pathGlobFilter": "[!a]*"},
+    {"pathGlobFilter": "a+(1).c?v"},
+    {"pathGlobFilter": r"\*.csv"},
+    {"pathGlobFilter": "a,b.csv"},
+    {"pathGlobFilter": "nothing"},
+    {"modifiedAfter": "2024-03-01T10:00:00"},
+    {"modifiedAfter": "2024-03-01 10:00:00", "timeZone": "Pacific/Auckland"},
+    {"modifiedBefore": "2024-03-01T10:00:00"},
+    {"modifiedBefore": "2024-03-01T10:00:01", "modifiedAfter": "2024-03-01T09:59:59"},
+    {"modifiedBefore": "2024-03-01T10:00:00", "pathGlobFilter": "*.csv"},
+]
+
+
+@pytest.mark.parametrize("options", CHOICES, ids=str)
+def test_files_chosen_by_options_are_those_that_spark_reads(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    ten = datetime(2024, 3, 1, 10, tzinfo=UTC).timestamp()
+    names = ("a.csv", "bb.csv", "c.json", "a+(1).csv", "*.csv", "a,b.csv", "day=1/d.csv")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    for name, seconds in {"bb.csv": -1, "c.json": 0, "*.csv": 1, "a+(1).csv": 0.0005}.items():
+        os.utime(tmp_path / name, (ten + seconds, ten + seconds))
+    reader = spark.read.format("csv").schema("x STRING").options(**options)
+    wanted = sorted(unquote(file) for file in reader.load(str(tmp_path)).inputFiles())
+    found = source_files([str(tmp_path)], options)
+    assert found is not None
+    assert sorted(f"file://{file.path}" for file in found) == wanted

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+from deltalake import write_deltalake
 
+from tests.cli.handmade import as_ours
 from tests.workspace import Row, Workspace, at, read_table, row
 from tidetable.config import Index, load_index
 from tidetable.engine.updater import Updater
@@ -155,10 +156,9 @@ class Wrong:
         log = open_log(self.index.table)
         assert log is not None
         schema = pa.schema(log.table.schema().to_arrow())
-        metadata = {} if note is None else {"userMetadata": note.dumps()}
         write_deltalake(
             log.table,
             pa.Table.from_pylist(rows, schema),
             mode=mode,
-            commit_properties=CommitProperties(custom_metadata=metadata),
+            commit_properties=None if note is None else as_ours(note),
         )

@@ -16,10 +16,14 @@ from tests.workspace import EVERY, SCHEMA, START, Workspace, row
 from tidetable.cli import app
 from tidetable.config import Index
 from tidetable.engine.against_source import Difference, Kind, _hash_sql, compare_now
+from tidetable.engine.commit import publish
 from tidetable.engine.replay import replay
+from tidetable.engine.staging import LATE
 from tidetable.engine.updater import Updater
+from tidetable.engine.workbench import Workbench
 from tidetable.quality import Outcome, validate
 from tidetable.quality.outcome import QualityFailed
+from tidetable.table.forget import forget
 from tidetable.table.state import IndexTable
 
 if TYPE_CHECKING:
@@ -32,16 +36,16 @@ SCHEMES = {
 
 
 def stranger_says(spark: SparkSession, index: Index, statement: str, *, noted: bool) -> None:
-    """Changes rows; with a note such as a rebuild of ours leaves, nobody suspects the commit."""
+    """Changes rows. Noted, it is a rebuild of ours that went wrong: nobody suspects the commit."""
+    if not noted:
+        spark.sql(statement.format(table=f"delta.`{index.table}`"))
+        return
     state = IndexTable(index).state(trusting=True)
     assert state is not None
-    setting = "spark.databricks.delta.commitInfo.userMetadata"
-    if noted:
-        spark.conf.set(setting, state.note.as_rebuilt("stranger").dumps())
-    try:
-        spark.sql(statement.format(table=f"delta.`{index.table}`"))
-    finally:
-        spark.conf.unset(setting)
+    with Workbench(state.log, None) as bench:
+        spark.sql(statement.format(table=f"delta.`{bench.path}`"))
+        outcome = bench.brought_over()
+    publish(state.log, outcome.actions, state.note.as_rebuilt("wrong"), state.fence)
 
 
 def judged(index: Index, **more: Any) -> Outcome:
@@ -152,6 +156,28 @@ def test_late_rows_are_no_damage_and_lost_ones_are_told(
     outcome = judged(index, against_source=after.as_json())
     with pytest.raises(QualityFailed, match=r"The source no longer has rows .* --from 2"):
         outcome.require()
+
+
+def test_a_late_row_that_the_quarantine_has_forgotten_is_not_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It lives on in the source for longer than its text is kept. Its digest goes with it."""
+    workspace = Workspace(tmp_path)
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(
+        source={"late": "quarantine", "recount_every": 2}, quarantine={"keep_for": "0s"}
+    )
+    updater = Updater(spark, index)
+    list(updater.catch_up(3))
+    workspace.add([row(900, 2.5, 8), row(901, 2.5, 8, key="")])
+    list(updater.catch_up(6))
+    assert workspace.reasons(index) == [(4, LATE), (4, "no key")]
+    assert forget(index, 6) == {"dropped_rows": 1, "digested_rows": 1}
+    (kept,) = workspace.quarantined(index)
+    assert re.fullmatch("sha256:[0-9a-f]{64}", kept["row"])
+    assert compare_now(spark, index).differences == []
+    assert forget(index, 9) == {"dropped_rows": 0, "digested_rows": 0}
+    assert forget(index, 10) == {"dropped_rows": 1, "digested_rows": 0}
 
 
 def test_a_version_that_is_wrong_is_no_place_to_start_from(

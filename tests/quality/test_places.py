@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidetable.core.cell import LOG, MERGED_LOG, Cell
+from tidetable.core.places import Places
 from tidetable.core.schemes import Scheme, Sweep, Tiers
-from tidetable.quality.cells import Places
 from tidetable.quality.files import File
 
 SLOT = 21

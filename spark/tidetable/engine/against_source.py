@@ -23,7 +23,15 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from tidetable.config import Index
 from tidetable.core.columns import ADDED, EXPIRATION_SLOT, INSERTION_SLOT, REASON
 from tidetable.engine.late import expected_arrivals, row_as_json
-from tidetable.engine.quarantine import ARRIVED, ROW, WHY, Quarantine, multiset_minus
+from tidetable.engine.quarantine import (
+    ARRIVED,
+    ROW,
+    WHY,
+    Quarantine,
+    digest,
+    digests,
+    multiset_minus,
+)
 from tidetable.engine.source import Source, reading
 from tidetable.engine.sql import quoted, sql_text
 from tidetable.engine.staging import LATE, staged
@@ -337,10 +345,9 @@ def _without_quarantined(
         .where(F.col(WHY) == LATE)
         .withColumn(_SLOT, F.expr(arrival))
         .where(_among(slots))
-        .select(ROW)
     )
-    rows = batch.withColumn("_row", row_as_json(table))
-    return multiset_minus(rows, "_row", known, ROW).drop("_row")
+    rows = batch.withColumn("_row", digest(row_as_json(table)))
+    return multiset_minus(rows, "_row", digests(known), ROW).drop("_row")
 
 
 def _late_by_slot(state: State) -> Mapping[int | None, int]:

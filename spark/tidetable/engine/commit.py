@@ -21,29 +21,20 @@ from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.engine import swap
 from tidetable.engine.arrange import arrange, arranged, key_ranges, spread
+from tidetable.engine.planned import Planned
 from tidetable.engine.reuse import handed_over
 from tidetable.engine.row_size import size_of
 from tidetable.engine.session import cores
 from tidetable.engine.staging import expiry_column
 from tidetable.engine.workbench import Outcome, Workbench
-from tidetable.table.actions import live_rows, removal_of
-from tidetable.table.append import (
-    NotTheNewest,
-    append_version,
-    commit_info,
-    last_commit_time,
-    transaction,
-)
-from tidetable.table.checkpoint import checkpoint_if_due
-from tidetable.table.log import DataFile, Log, open_log
+from tidetable.table.actions import removal_of
+from tidetable.table.append import NotTheNewest, transaction
+from tidetable.table.commits import commit
+from tidetable.table.log import DataFile, Log
 from tidetable.table.note import Note
 from tidetable.table.steps import Step, reached
 from tidetable.table.storage import remove_files
-
-_LOST_A_RACE = (
-    "ConcurrentTransaction", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite",
-    "DELTA_CONCURRENT", "MetadataChanged", "ProtocolChanged",
-)  # fmt: skip
+from tidetable.table.tally import disagreement, files_after, with_digests
 
 
 class OtherRows(Exception):
@@ -78,6 +69,9 @@ class Change:
     removal: Removal
     bench: Workbench
     """Where Spark's Delta works, for tables that need it."""
+
+    planned: Planned | None = None
+    """What may be written, as far as it is known."""
 
 
 def removed_by(plan: Plan, scheme: Scheme, log: Log) -> Removal:
@@ -267,7 +261,7 @@ def write_commit(
     reached(Step.FILES_WRITTEN)
     try:
         _check_source(replaced)
-        _check_rows(log, outcome.actions, note)
+        _check_rows(change, outcome.actions, note)
         publish(log, outcome.actions, note, fence)
     except OtherRows as error:
         remove_files(log.path, outcome.files)
@@ -283,27 +277,15 @@ def write_commit(
 def publish(
     log: Log, actions: list[dict[str, Any]], note: Note, fence: str, operation: str = "WRITE"
 ) -> None:
-    """Makes the version after `log`, with the note in it; NotTheNewest if there is one."""
-    version = log.version + 1
-    info = commit_info(
+    """Makes the version after `log`, with the note in it, and what the files then say of their
+    rows; NotTheNewest if there is such a version."""
+    commit(
+        log,
         operation,
-        log.version,
-        metadata={"configuration": log.properties},
+        [transaction(fence), *actions],
         parameters={"mode": "Overwrite", "partitionBy": json.dumps([CELL_G, CELL_E])},
-        user_metadata=note.dumps(),
-        after_ms=last_commit_time(log),
+        user_metadata=with_digests(note, files_after(log, actions)).dumps(),
     )
-    try:
-        append_version(log.path, version, [info, transaction(fence), *actions])
-    except NotTheNewest:
-        raise
-    except Exception:
-        latest = open_log(log.path)
-        found = None if latest is None else latest.commit(version)
-        if found is None or found.note is None or found.note.run != note.run:
-            raise
-        # It is in the log; what failed came after that.
-    checkpoint_if_due(log, version)
 
 
 def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
@@ -361,29 +343,19 @@ def _check_source(replaced: Callable[[], list[str]]) -> None:
         raise OtherRows(f"rows of {files[0]}, which is no longer the file that was counted")
 
 
-def _check_rows(log: Log, actions: list[dict[str, Any]], note: Note) -> None:
-    """OtherRows if the table would not hold as many rows as the note says."""
-    stored = {file.path: file.rows for file in log.files}
-    rows = log.rows
-    for action in actions:
-        if "add" in action:
-            rows += live_rows(action["add"])
-        elif "remove" in action:
-            rows -= stored[unquote(action["remove"]["path"])]
-    if rows != note.live:
-        raise OtherRows(f"{rows} rows, where {note.live} were counted")
+def _check_rows(change: Change, actions: list[dict[str, Any]], note: Note) -> None:
+    """OtherRows if the table would not hold the rows that the note counts, where they belong."""
+    after = files_after(change.log, actions)
+    wrong = disagreement(after, note, are_its_own=False)
+    if wrong is None and change.planned is not None:
+        known = {file.path for file in change.log.files}
+        wrong = change.planned.misfit([file for file in after if file.path not in known])
+    if wrong is not None:
+        raise OtherRows(wrong)
 
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def was_lost_race(error: Exception) -> bool:
-    """Whether Delta refused a commit because of another one.
-
-    PySpark does not know Delta's exceptions and hands them on as Py4J's, so only the text tells.
-    """
-    return any(sign in str(error) for sign in _LOST_A_RACE)
 
 
 def in_cells(cells: list[Cell]) -> str:

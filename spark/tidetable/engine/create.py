@@ -16,9 +16,9 @@ from tidetable.core.errors import UserError
 from tidetable.engine.sql import delta_table, quoted, sql_text, type_sql
 from tidetable.table.append import NotTheNewest, append_version, commit_info
 from tidetable.table.log import open_log
-from tidetable.table.place import INCOMING, PROPERTY_INDEX
+from tidetable.table.place import INCOMING, PROPERTY_INDEX, PROPERTY_LAYOUT
 from tidetable.table.retention import retention
-from tidetable.table.state import PROPERTY_CHOSEN, PROPERTY_LAYOUT
+from tidetable.table.state import PROPERTY_CHOSEN
 from tidetable.table.statistics import statistics_property
 from tidetable.table.storage import remove_folder
 

@@ -3,9 +3,10 @@
 It is written before the index, and again in full for the slots of an update that is repeated: rows
 of a slot replace the rows of that slot. Each commit notes the highest slot
 so far: while slots only go up, which is always but after a crash or a replay, rows are appended
-and nothing has to be looked for. A fence names the version that a writer saw; having seen it, the
-writer looks whether the index still stands where it started from. So of two that start from the
-same slot the second replaces what the first wrote, and one that has lost already writes nothing.
+and nothing has to be looked for. Spark writes the files in a private table (workbench.py); the
+commit is made on top of the version that the writer saw, or not at all. Having seen it, the writer
+looks whether the index still stands where it started from. So of two that start from the same slot
+the second replaces what the first wrote, and one that has lost already writes nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tidetable.config import Index
 from tidetable.core.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.core.errors import TransientError
-from tidetable.engine.commit import was_lost_race
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import NO_ARRIVAL
+from tidetable.engine.workbench import Workbench
+from tidetable.table.append import NotTheNewest, transaction
 from tidetable.table.beside import QUARANTINE_PROPERTIES, Kind, open_beside, own_table
-from tidetable.table.forget import DIGEST
-from tidetable.table.log import Log, arrow, open_log
+from tidetable.table.commits import commit
+from tidetable.table.forget import DIGEST, FILES_MAX, merge_files
+from tidetable.table.log import Log, arrow
 from tidetable.table.place import quarantine_path
+from tidetable.table.storage import remove_files
 
 SLOT, WHY, ROW, ARRIVED = "slot", "reason", "row", "arrived_at"
 _MARK = "tidetable_quarantine_high"
@@ -73,31 +79,31 @@ class Quarantine:
     def _written(self, log: Log, bad: DataFrame, first: int, last: int) -> bool:
         """Whether the rows were written on top of `log`; False if another writer was first."""
         high = _highest_slot(log)
-        version = log.version
-        run = uuid.uuid4().hex
-        mark = {_MARK: last if high is None else max(high, last), "run": run}
-        writer = (
-            bad.coalesce(1)
-            .write.format("delta")
-            # Of two that saw the same version and append, one has to look again.
-            .option("txnAppId", f"{self.index.name}@quarantine#{version}")
-            .option("txnVersion", 1)
-            .option("userMetadata", json.dumps(mark))
-        )
+        appends = high is None or high < first
+        mark = {_MARK: last if high is None else max(high, last), "run": uuid.uuid4().hex}
+        fence = transaction(f"{self.index.name}@quarantine#{log.version}")
+        with Workbench(log, () if appends else None) as bench:
+            replaced = None if appends else f"{SLOT} BETWEEN {first} AND {last}"
+            outcome = bench.written(bad.coalesce(1), replaced)
+        parameters = {"mode": "Append" if appends else "Overwrite", "partitionBy": "[]"}
+        if replaced is not None:
+            parameters["predicate"] = replaced
         try:
-            if high is None or high < first:
-                writer.mode("append").save(self.path)
-            else:
-                replaced = f"{SLOT} BETWEEN {first} AND {last}"
-                writer.mode("overwrite").option("replaceWhere", replaced).save(self.path)
-        except Exception as error:
-            if was_lost_race(error):
-                return False
-            raise
-        after = open_log(self.path)
-        return after is not None and any(
-            run in (commit.metadata or "") for commit in after.commits() if commit.version > version
-        )
+            commit(
+                log,
+                "WRITE",
+                [fence, *outcome.actions],
+                parameters=parameters,
+                user_metadata=json.dumps(mark),
+            )
+        except NotTheNewest:
+            remove_files(log.path, outcome.files)
+            return False
+        if len(log.table.file_uris()) > 2 * FILES_MAX:
+            # Where nobody runs the maintenance: the cost must not grow with every update.
+            with suppress(CommitFailedError):  # somebody else is at it; the next one does it
+                merge_files(self.index)
+        return True
 
     def holds_slots(self, first: int, last: int) -> bool:
         """Whether an earlier attempt left rows for these slots, from the log alone."""
@@ -137,26 +143,30 @@ class Quarantine:
             return batch
         known = self.spark.read.format("delta").load(self.path)
         known = known.where((F.col(WHY) == NO_ARRIVAL) & (F.col(SLOT) < first))
-        # Of rows that were kept for long enough only the digest is left (see forget.py).
-        is_digest = F.col(ROW).startswith(DIGEST)
-        known = known.select(F.when(is_digest, F.col(ROW)).otherwise(_digest(ROW)).alias(ROW))
         unreadable = F.col(REASON).eqNullSafe(NO_ARRIVAL)
-        mine = batch.where(unreadable).withColumn("_digest", _digest(RAW))
-        fresh = multiset_minus(mine, "_digest", known, ROW).drop("_digest")
+        mine = batch.where(unreadable).withColumn("_digest", digest(F.col(RAW)))
+        fresh = multiset_minus(mine, "_digest", digests(known), ROW).drop("_digest")
         return batch.where(~unreadable).unionByName(fresh)
 
 
-def _digest(column: str) -> Column:
-    return F.concat(F.lit(DIGEST), F.sha2(F.col(column), 256))
+def digest(row: Column) -> Column:
+    """What a row is known by once its text is gone (see forget.py)."""
+    return F.concat(F.lit(DIGEST), F.sha2(row, 256))
+
+
+def digests(quarantined: DataFrame) -> DataFrame:
+    """The digests of quarantined rows, of which some have no more than that."""
+    row = F.col(ROW)
+    return quarantined.select(F.when(row.startswith(DIGEST), row).otherwise(digest(row)).alias(ROW))
 
 
 def _highest_slot(log: Log) -> int | None:
     """No row in quarantine is of a later slot than this; None if there is no row."""
     if not log.table.file_uris():
         return None
-    for commit in log.commits():
-        if commit.metadata and _MARK in commit.metadata:
-            return int(json.loads(commit.metadata)[_MARK])
+    for made in log.commits():
+        if made.metadata and _MARK in made.metadata:
+            return int(json.loads(made.metadata)[_MARK])
     return _UNKNOWN
 
 

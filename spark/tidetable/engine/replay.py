@@ -20,6 +20,7 @@ from tidetable.table.log import Log, open_log
 from tidetable.table.note import Note
 from tidetable.table.state import IndexTable, State
 from tidetable.table.steps import Step, reached
+from tidetable.table.tally import disagreement
 
 
 def replay(updater: Updater, first: int, *, from_source: bool = False) -> Iterator[UpdateReport]:
@@ -63,7 +64,7 @@ def _kept(state: State, slot: int) -> tuple[Log, Note] | None:
         return None
     try:
         log = open_log(state.log.path, version)
-        if log is None or missing_files(log) or log.rows != commit.note.live:
+        if log is None or missing_files(log) or disagreement(log.files, commit.note) is not None:
             return None
         if may_be_gone(state.log, log, state.note.index):
             return None

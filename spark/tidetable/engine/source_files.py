@@ -12,22 +12,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 import pyarrow.fs as pafs
 
+from tidetable.engine.file_choice import choice
 from tidetable.table.storage import reader_uri, storage
 
-_BASE_PATH = "basepath"
-"""It says which folders name columns; only Spark does that."""
-
-_NAMES, _BEFORE, _AFTER = "pathglobfilter", "modifiedbefore", "modifiedafter"
 _RECURSIVE = "recursivefilelookup"
 _GLOB = "*?["
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}")
-"""The only way of writing a time that Spark documents for these options."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +48,8 @@ def source_files(
     `beside` is the place of the table: whether a store may be asked follows from it.
     """
     told = {name.lower(): value for name, value in options.items()}
-    chosen = _Chosen.by(told)
-    if chosen is None:
+    is_chosen = choice(options)
+    if is_chosen is None:
         return None
     recursive = recursive or told.get(_RECURSIVE, "false").lower() == "true"
     found: dict[str, SourceFile] = {}
@@ -70,42 +63,10 @@ def source_files(
             return None
         if listed is None:
             return None
-        found |= {file.path: file for file in listed if chosen.has(file)}
+        for file in listed:
+            if is_chosen(PurePosixPath(file.path).name, file.changed // 1_000_000):
+                found[file.path] = file
     return [found[path] for path in sorted(found)]
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The files that the options leave of those that are there."""
-
-    names: tuple[str, ...]
-    before_ms: int | None
-    after_ms: int | None
-
-    @classmethod
-    def by(cls, told: Mapping[str, str]) -> _Chosen | None:
-        """None if only Spark can tell."""
-        times = [told[name] for name in (_BEFORE, _AFTER) if name in told]
-        is_odd = any(_TIME.fullmatch(time) is None for time in times) or "timezone" in told
-        names = told.get(_NAMES, "*")
-        if _BASE_PATH in told or "\\" in names or (times and is_odd):
-            return None
-        before, after = (_in_ms(told[name]) if name in told else None for name in (_BEFORE, _AFTER))
-        # Python's globs say ! where Spark's may say ^ as well.
-        return cls(tuple(_alternatives(names.replace("[^", "[!"))), before, after)
-
-    def has(self, file: SourceFile) -> bool:
-        name, time = PurePosixPath(file.path).name, file.changed // 1_000_000
-        return (
-            any(fnmatchcase(name, glob) for glob in self.names)
-            and (self.before_ms is None or time < self.before_ms)
-            and (self.after_ms is None or time > self.after_ms)
-        )
-
-
-def _in_ms(time: str) -> int:
-    """The session's zone is UTC."""
-    return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def changed_since(files: Sequence[SourceFile]) -> list[str]:

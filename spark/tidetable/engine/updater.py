@@ -34,6 +34,7 @@ from tidetable.engine.commit import (
 )
 from tidetable.engine.create import create_table
 from tidetable.engine.late import Stragglers, counted_arrivals, find_stragglers, recount_slot
+from tidetable.engine.planned import Planned
 from tidetable.engine.quarantine import Quarantine
 from tidetable.engine.row_size import size_of
 from tidetable.engine.session import cores
@@ -55,6 +56,7 @@ from tidetable.table.state import (
     resolved,
 )
 from tidetable.table.steps import Step, reached
+from tidetable.table.tally import disagreement
 
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
@@ -218,7 +220,7 @@ class Updater:
             after = self._committed(state, plan, kept, note, {}, bench)
         if after is None:
             return None
-        report = self._verified(after, state.log, note, plan, 0, began, Stragglers())
+        report = self._verified(after, state.log, plan, 0, began, Stragglers())
         return self._told(report, note.slot, always=True)
 
     def record(self, *reports: UpdateReport) -> None:
@@ -293,7 +295,7 @@ class Updater:
             if after is None:
                 return None
             stored = sum(new_rows.values())
-            return self._verified(after, state.log, note, plan, stored, began, late)
+            return self._verified(after, state.log, plan, stored, began, late)
         finally:
             read.unpersist()
             if late.frame is not None:
@@ -301,7 +303,7 @@ class Updater:
 
     def _commit(
         self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
-    ) -> Log | None:
+    ) -> State | None:
         with workbench(state.log, plan) as bench:
             frame = kept_rows(self.spark, plan, self.scheme, bench)
             if new_rows:  # otherwise the batch need not be part of the write at all
@@ -318,14 +320,15 @@ class Updater:
         note: Note,
         new_rows: dict[Cell, int],
         bench: Workbench,
-    ) -> Log | None:
+    ) -> State | None:
         if frame is not None:
             expired = state.note.expired_by(plan.last)
             frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
         removal = removed_by(plan, self.scheme, state.log)
-        return self._wrote(Change(state.log, frame, removal, bench), note, state.fence)
+        planned = Planned.update(self.scheme, plan, state.log, new_rows)
+        return self._wrote(Change(state.log, frame, removal, bench, planned), note, state.fence)
 
-    def _wrote(self, change: Change, note: Note, fence: str) -> Log | None:
+    def _wrote(self, change: Change, note: Note, fence: str) -> State | None:
         """The table as the change has left it; None if another writer was first."""
         try:
             with reading(but_not=self.index.table):
@@ -334,11 +337,12 @@ class Updater:
             return None
         reached(Step.COMMITTED)
         log = self._state_after_commit().log
-        version = next((at for at, found in log.notes() if found.run == note.run), None)
-        if version is None:
-            return None
-        # Somebody may have committed after it.
-        return log if version == log.version else open_log(self.index.table, version)
+        for version, found in log.notes():
+            if found.run == note.run:
+                # Somebody may have committed after it.
+                then = log if version == log.version else open_log(self.index.table, version)
+                return None if then is None else State(then, version, found)
+        return None
 
     def _note(
         self,
@@ -429,11 +433,13 @@ class Updater:
             size = size_of(frame, note.live)
             frame = spread(frame, self.index, size, cores(self.spark))
             with workbench(log, None) as bench:
-                change = Change(log, frame, Removal(everything=bool(log.files)), bench)
+                everything = Removal(everything=bool(log.files))
+                planned = Planned.load(self.scheme, slot)
+                change = Change(log, frame, everything, bench, planned)
                 after = self._wrote(change, note, fence)
             if after is None:
                 return None
-            return self._verified(after, log, note, None, note.live, began, Stragglers())
+            return self._verified(after, log, None, note.live, began, Stragglers())
         finally:
             batch.unpersist()
 
@@ -583,22 +589,22 @@ class Updater:
 
     def _verified(
         self,
-        after: Log,
+        state: State,
         before: Log,
-        note: Note,
         plan: Plan | None,
         stored: int,
         began: float,
         late: Stragglers,
     ) -> UpdateReport:
-        """The report, after Delta's own figures have been compared with the note."""
+        """The report on the commit of `state`, after Delta's own figures have been compared with
+        its note."""
+        after, note = state.log, state.note
         known = {file.path for file in before.files}
         written = [file for file in after.files if file.path not in known]
-        if after.rows != note.live:
+        if (wrong := disagreement(after.files, note)) is not None:
             raise DamagedTable(
-                f"Version {after.version} of {self.index.table} holds {after.rows} rows by its "
-                f"file statistics, but live before + inserted - expired is {note.live}. The source "
-                "may have changed while it was read.",
+                f"Version {after.version} of {self.index.table} holds {wrong}. The source may have "
+                "changed while it was read.",
                 remedy=Replay(self.index.argument, max(1, note.slot)),
             )
         if plan is None:

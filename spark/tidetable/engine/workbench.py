@@ -49,7 +49,8 @@ class Outcome:
 class Workbench:
     """The private table. It is made when it is first needed, and goes with the block."""
 
-    def __init__(self, log: Log, cells: Collection[Cell]) -> None:
+    def __init__(self, log: Log, cells: Collection[Cell] | None) -> None:
+        """None: over all files of the version."""
         self.log = log
         self._cells = cells
         self._run = uuid.uuid4().hex
@@ -87,7 +88,7 @@ class Workbench:
             writer.mode("append").save(self.path)
         else:
             writer.mode("overwrite").option("replaceWhere", leaving).save(self.path)
-        return self._brought_over()
+        return self.brought_over()
 
     # -- there -----------------------------------------------------------------------------------
 
@@ -133,7 +134,8 @@ class Workbench:
 
     # -- and back --------------------------------------------------------------------------------
 
-    def _brought_over(self) -> Outcome:
+    def brought_over(self) -> Outcome:
+        """What the first version that Spark has made there is on the table itself."""
         there = f"{INCOMING}/{self._run}"
         try:
             with self.log.storage.open_input_file(f"{there}/_delta_log/{1:020d}.json") as file:

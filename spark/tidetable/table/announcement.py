@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tidetable.table.append import append_version, commit_info, transaction
-from tidetable.table.append import last_commit_time as _last_commit_time
-from tidetable.table.checkpoint import checkpoint_if_due
+from tidetable.table.append import transaction
+from tidetable.table.commits import commit
 from tidetable.table.garbage import named_files
 from tidetable.table.log import Log
 
@@ -20,15 +19,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def announce(log: Log, index: str, removed_before: datetime) -> None:
     """Commits that files which were removed before that time go now; NotTheNewest if it cannot."""
-    info = commit_info(
-        "VACUUM START",
-        log.version,
-        metadata={"configuration": log.properties},
-        after_ms=_last_commit_time(log),
-    )
     mark = transaction(_mark(index), (removed_before - _EPOCH) // timedelta(milliseconds=1))
-    append_version(log.path, log.version + 1, [info, mark])
-    checkpoint_if_due(log, log.version + 1)
+    commit(log, "VACUUM START", [mark])
 
 
 def may_be_gone(now: Log, old: Log, index: str) -> bool:

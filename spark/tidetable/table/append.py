@@ -32,13 +32,18 @@ class NotTheNewest(Exception):
 
 def append_version(path: str, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
     """Makes this version of the table; NotTheNewest if somebody else has made it."""
-    lines = (json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
-    data = "".join(f"{line}\n" for line in lines).encode()
+    data = as_text(actions)
     name = f"{version:020d}.json"
     if is_on_file_system(path):
         _linked(Path(reader_uri(path)) / "_delta_log", name, data)
     else:
         _put(reader_uri(path), f"_delta_log/{name}", data)
+
+
+def as_text(actions: Iterable[Mapping[str, Any]]) -> bytes:
+    """A version as it is stored: an action in each line."""
+    lines = (json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def commit_info(

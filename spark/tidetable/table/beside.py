@@ -39,8 +39,6 @@ QUARANTINE = pa.schema(
     ]
 )
 QUARANTINE_PROPERTIES = {
-    # One small file an update: Delta is asked to merge them, else the log would grow.
-    "delta.autoOptimize.autoCompact": "true",
     # Statistics of the rows would keep their first letters in the log.
     "delta.dataSkippingStatsColumns": "slot,arrived_at",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -16,19 +16,23 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidetable.core.cell import Cell, CellState
-from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT
+from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.errors import TransientError, UserError
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note, NoteKind
+from tidetable.table.place import PROPERTY_LAYOUT
 from tidetable.table.storage import reader_uri, storage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILE_COLUMNS = frozenset(
     {
         "path", "size_bytes", "num_records", f"partition.{CELL_G}", f"partition.{CELL_E}",
+        f"min.{INSERTION_SLOT}", f"max.{INSERTION_SLOT}",
         f"min.{EXPIRATION_SLOT}", f"max.{EXPIRATION_SLOT}",
     }
 )  # fmt: skip
+_PLAIN_KEYS = frozenset({"string", "byte", "short", "integer", "long"})
+"""Bounds of these are the same whoever reads them; and to turn times into Python imports pandas."""
 
 
 _OF_CATALOGS = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
@@ -62,8 +66,14 @@ class DataFile:
     """Rows that a reader sees: deletion vectors are taken off."""
 
     bytes: int
-    first_expiration: int | None
-    last_expiration: int | None
+    insertion: tuple[int, int] | None
+    """Least and greatest slot; None: the statistics do not tell. With deletions they are those of
+    all rows that ever were in it."""
+
+    expiration: tuple[int, int] | None
+    key: tuple[Any, Any] | None
+    """Bounds of the keys, if these are texts or whole numbers; long texts are cut off."""
+
     has_deletions: bool
 
 
@@ -81,7 +91,25 @@ class Commit:
 
     @cached_property
     def note(self) -> Note | None:
-        return Note.loads(self.metadata)
+        """What our commits say; None for a commit of anybody else's, whatever it looks like."""
+        note = Note.loads(self.metadata)
+        return note if note is not None and self._uses_up_a_fence(note) else None
+
+    def _uses_up_a_fence(self, note: Note) -> bool:
+        """Whether it also carries a transaction of ours, as every commit with a note does.
+
+        Only a restore had none as long as Spark made that commit.
+        """
+        if self.operation == "RESTORE" and note.kind == "restore":
+            return True
+        fences = f"{note.index}@"
+        lines = (json.loads(line) for line in self.text.splitlines() if '"txn"' in line)
+        return any(str(one["txn"]["appId"]).startswith(fences) for one in lines if one.get("txn"))
+
+    @property
+    def names_files(self) -> bool:
+        """Whether files come or go by it, be it without a row changing."""
+        return '"add"' in self.text or '"remove"' in self.text
 
     @cached_property
     def at(self) -> datetime | None:
@@ -209,7 +237,9 @@ class Log:
         """All files of this version with what their statistics say."""
         actions = arrow(self.table.get_add_actions(flatten=True)).read_all()
         # Times among the statistics are left out: turning them into Python would import pandas.
-        wanted = [name for name in actions.column_names if name in _FILE_COLUMNS]
+        key = self.key
+        asked = _FILE_COLUMNS if key is None else _FILE_COLUMNS | {f"min.{key}", f"max.{key}"}
+        wanted = [name for name in actions.column_names if name in asked]
         deleted = self.deleted_rows()
         listed = actions.select(wanted).to_pylist()
         return tuple(self._data_file(action, deleted) for action in listed)
@@ -226,10 +256,18 @@ class Log:
             cell=Cell(action[f"partition.{CELL_G}"], action[f"partition.{CELL_E}"]),
             rows=action["num_records"] - gone,
             bytes=action["size_bytes"],
-            first_expiration=action.get(f"min.{EXPIRATION_SLOT}"),
-            last_expiration=action.get(f"max.{EXPIRATION_SLOT}"),
+            insertion=_bounds(action, INSERTION_SLOT),
+            expiration=_bounds(action, EXPIRATION_SLOT),
+            key=None if self.key is None else _bounds(action, self.key),
             has_deletions=gone > 0,
         )
+
+    @cached_property
+    def key(self) -> str | None:
+        """The key column, if the bounds of its values are texts or whole numbers."""
+        name = json.loads(self.properties.get(PROPERTY_LAYOUT, "{}")).get("key")
+        types = {one.name: getattr(one.type, "type", None) for one in self.table.schema().fields}
+        return name if types.get(name) in _PLAIN_KEYS else None
 
     def deleted_rows(self) -> Mapping[str, int]:
         """Rows hidden by deletion vectors, by file name."""
@@ -252,13 +290,25 @@ class Log:
         return sum(file.rows for file in self.files)
 
 
+def _bounds(action: Mapping[str, Any], column: str) -> tuple[Any, Any] | None:
+    low, high = action.get(f"min.{column}"), action.get(f"max.{column}")
+    return None if low is None or high is None else (low, high)
+
+
 def _cell_state(files: list[DataFile]) -> CellState:
-    firsts = [file.first_expiration for file in files]
-    lasts = [file.last_expiration for file in files]
+    bounds = widest(file.expiration for file in files)
     return CellState(
         rows=sum(file.rows for file in files),
         files=len(files),
         bytes=sum(file.bytes for file in files),
-        first_expiration=None if None in firsts else min(f for f in firsts if f is not None),
-        last_expiration=None if None in lasts else max(x for x in lasts if x is not None),
+        first_expiration=None if bounds is None else bounds[0],
+        last_expiration=None if bounds is None else bounds[1],
     )
+
+
+def widest(bounds: Iterable[tuple[Any, Any] | None]) -> tuple[Any, Any] | None:
+    """From the least to the greatest of several bounds; None if one of them is not known."""
+    known = list(bounds)
+    low = [one[0] for one in known if one is not None]
+    high = [one[1] for one in known if one is not None]
+    return (min(low), max(high)) if known and len(low) == len(known) else None

@@ -1,8 +1,9 @@
 """The note in every commit of ours: which slot the table is at, and what the update counted.
 
-A commit's `userMetadata` is fixed before the write starts, so everything in the note is known from
-the batch and from the note before it. The rows that will expire in each coming slot are part of it:
-that is how an update knows beforehand how many rows it removes, and what people see as forecast.
+Everything in it but two digests is known before a row is written, from the batch and from the note
+before it, so what is written can be compared with it. The rows that will expire in each coming
+slot are part of it: that is how an update knows beforehand how many rows it removes, and what
+people see as forecast.
 """
 
 from __future__ import annotations
@@ -75,6 +76,12 @@ class Note:
     predicted_s: float | None = None
     """What the advisor, if it chose the scheme, said that an average update would take."""
 
+    cells: str | None = None
+    """A digest of how many rows each cell holds; None in the notes of earlier versions."""
+
+    bounds: str | None = None
+    """Digests of the bounds of slots and keys in each cell, by file statistics."""
+
     def expired_by(self, slot: int) -> int:
         """Of the rows alive after this update, those that are not after `slot`."""
         return sum(rows for at, rows in self.live_by_expiration.items() if at <= slot)
@@ -129,6 +136,7 @@ class Note:
         return replace(
             self, kind=kind, run=run, read=0, inserted=0, dead_on_arrival=0, quarantined=0,
             expired=0, arrivals={}, late={}, reasons={}, predicted_s=None,
+            cells=None, bounds=None,  # of other files
         )  # fmt: skip
 
 
@@ -137,5 +145,8 @@ def _check_types(note: Note) -> None:
     counts = (note.slot, note.read, note.inserted, note.dead_on_arrival, note.quarantined,
               note.expired, note.live, 0 if note.previous is None else note.previous)  # fmt: skip
     texts = (note.index, note.run, note.kind)
-    if not all(type(one) is int for one in counts) or not all(isinstance(t, str) for t in texts):
+    digests = (one for one in (note.cells, note.bounds) if one is not None)
+    if not all(type(one) is int for one in counts) or not all(
+        isinstance(text, str) for text in (*texts, *digests)
+    ):
         raise TypeError(f"not a note: {note}")

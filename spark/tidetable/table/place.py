@@ -14,6 +14,9 @@ PROPERTY_INDEX = "tidetable.index"
 PROPERTY_KIND = "tidetable.kind"
 """Of a table beside an index's own: which one it is."""
 
+PROPERTY_LAYOUT = "tidetable.layout"
+"""By what an index's rows are laid out, as JSON: its key, its scheme and so on."""
+
 LOG_FOLDER = "_delta_log"
 
 INCOMING = "_incoming"

@@ -9,13 +9,8 @@ from datetime import timedelta
 
 from tidetable.config import Index
 from tidetable.table.actions import contents
-from tidetable.table.append import (
-    NotTheNewest,
-    append_version,
-    commit_info,
-    last_commit_time,
-)
-from tidetable.table.checkpoint import checkpoint_if_due
+from tidetable.table.append import NotTheNewest
+from tidetable.table.commits import commit
 from tidetable.table.log import Log, open_log
 from tidetable.table.statistics import kinds_of, statistics_property
 
@@ -36,16 +31,9 @@ def follow_yaml(index: Index, seen: Log) -> None:
     metadata = contents(log, ()).metadata
     changed = {**metadata, "configuration": {**metadata["configuration"], **wanted}}
     parameters = {"properties": json.dumps(wanted)}
-    info = commit_info(
-        "SET TBLPROPERTIES",
-        log.version,
-        metadata=changed,
-        parameters=parameters,
-        after_ms=last_commit_time(log),
-    )
+    action = {"metaData": changed}
     with suppress(NotTheNewest):  # the next update does it
-        append_version(log.path, log.version + 1, [info, {"metaData": changed}])
-        checkpoint_if_due(log, log.version + 1)
+        commit(log, "SET TBLPROPERTIES", [action], metadata=changed, parameters=parameters)
 
 
 def retention(index: Index) -> dict[str, str]:

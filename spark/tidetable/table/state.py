@@ -17,13 +17,13 @@ from tidetable.core.errors import Replay, Update, UserError
 from tidetable.table.damage import DamagedTable, asides, told_for
 from tidetable.table.log import Commit, Log, check_readable, open_log
 from tidetable.table.note import Note, NoteKind
-from tidetable.table.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND
+from tidetable.table.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND, PROPERTY_LAYOUT
 from tidetable.table.stored import check_not_inside_another
+from tidetable.table.tally import disagreement
 
 if TYPE_CHECKING:
     pass
 
-PROPERTY_LAYOUT = "tidetable.layout"
 PROPERTY_CHOSEN = "tidetable.chosen"
 """What the advisor chose by when it made the table: its prediction and what it knew."""
 
@@ -254,7 +254,9 @@ class IndexTable:
 
     def _check_undamaged(self, state: State, later: list[Commit]) -> None:
         foreign = next((commit for commit in reversed(later) if commit.changes_rows), None)
-        if foreign is None and state.log.rows == state.note.live:
+        are_its_own = not any(commit.names_files for commit in later)
+        wrong = disagreement(state.log.files, state.note, are_its_own=are_its_own)
+        if foreign is None and wrong is None:
             return
         check_readable(self.path)
         mend = Replay(self.index.argument, mending_slot(state))
@@ -264,18 +266,14 @@ class IndexTable:
                 "and was not made by Tidetable.",
                 remedy=mend,
             )
-        raise DamagedTable(
-            f"{self.path} holds {state.log.rows} rows by its file statistics; the note of slot "
-            f"{state.slot} says {state.note.live}.",
-            remedy=mend,
-        )
+        raise DamagedTable(f"{self.path} holds {wrong}.", remedy=mend)
 
 
 def mending_slot(state: State) -> int:
     """The latest slot from which a replay mends the table: it goes back to before all damage.
 
     Damage is a change of rows by others between two commits of ours, or a version that does not
-    hold as many rows as its note says.
+    hold the rows that its note counts.
     """
     chain = list(state.log.notes())
     sound = len(chain)
@@ -299,4 +297,4 @@ def _is_sound(log: Log, chain: list[tuple[int, Note]], place: int) -> bool:
         then = open_log(log.path, version)
     except DeltaError:
         return True  # too long ago to be looked at; a replay to there loads from the source
-    return then is None or then.rows == note.live
+    return then is None or disagreement(then.files, note) is None

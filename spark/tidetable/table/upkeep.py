@@ -23,7 +23,7 @@ from tidetable.core.errors import TransientError
 from tidetable.table.announcement import announce
 from tidetable.table.append import NotTheNewest
 from tidetable.table.beside import Kind, open_beside
-from tidetable.table.forget import forget
+from tidetable.table.forget import forget, merge_files, quarantine_files
 from tidetable.table.garbage import garbage, last_checkpoint, named_files
 from tidetable.table.history import FILES_MAX, Updates
 from tidetable.table.log import Log, open_log
@@ -96,6 +96,9 @@ def due(index: Index, slot: int) -> list[str]:
     files = updates.files
     if files > FILES_MAX:
         reasons.append(f"{files} files in the table of updates")
+    files = quarantine_files(index)
+    if files > FILES_MAX:
+        reasons.append(f"{files} files in the quarantine")
     return reasons
 
 
@@ -118,6 +121,7 @@ def maintain(
     with suppress(CommitFailedError):
         forgotten = forget(index, state.slot)
         done |= {f"quarantine_{name}": number for name, number in forgotten.items()}
+        done["quarantine_merged_files"] = merge_files(index, above=1)
     done["checkpoints"] = [_name(log) for log in _logs(index) if _checkpointed(log, force)]
     if not purging:
         return done | _deletable(purgeable(index, now)) | {"done": True}
