@@ -16,6 +16,7 @@ from deltalake import CommitProperties, write_deltalake
 from rig.live import FOLDER, PAST_SLOTS, SAMPLE_START, SPEED, Clock, Live, changed, live
 from tidetable.config import Index, load_index
 from tidetable.pipeline.catalog import read_catalog
+from tidetable.table.append import transaction
 from tidetable.table.note import Note
 from tidetable.table.state import PROPERTY_INDEX, PROPERTY_LAYOUT
 
@@ -235,4 +236,6 @@ def stand(made: Live, slot: int) -> None:
                     PROPERTY_INDEX: of.name,
                     PROPERTY_LAYOUT: json.dumps(of.layout_fingerprint, sort_keys=True),
                 }
+        # Without a transaction of ours the note would be somebody else's.
+        actions.append(transaction(f"{of.name}@new"))
         first.write_text("".join(json.dumps(action) + "\n" for action in actions))
