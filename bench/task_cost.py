@@ -36,7 +36,7 @@ UNCOUNTED = 2
 """The first load, and one more update for the server to be warm."""
 
 SCHEME: dict[str, object] = {"name": "sweep", "groups": 8}
-JOB = ROOT / "spark" / "jobs" / "update.py"
+JOB = ROOT / "spark" / "tidetable" / "jobs" / "update.py"
 WAYS = {
     "plain": "spark-submit, a JVM with no options of ours",
     "quick": "the same with a JVM that is quick to start (one compiler, one collector thread)",

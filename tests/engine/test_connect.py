@@ -155,7 +155,7 @@ class Client:
             "TIDETABLE_HOME": str(self.workspace.folder),
             "JAVA_HOME": "/nonexistent/a-client-needs-no-jvm",
         }
-        job = ROOT / "spark" / "jobs" / f"{verb}.py"
+        job = ROOT / "spark" / "tidetable" / "jobs" / f"{verb}.py"
         return subprocess.Popen(
             [sys.executable, str(job), str(self.workspace.yaml), *map(str, arguments), "--json"],
             env=environment,

@@ -67,7 +67,7 @@ def submit(
     """spark-submit as an operator calls it, from some folder."""
     find_java()
     options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
-    script = ROOT / "spark" / "jobs" / f"{job}.py"
+    script = ROOT / "spark" / "tidetable" / "jobs" / f"{job}.py"
     return subprocess.run(
         [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--name", "theirs",
          *options, str(script), str(workspace.yaml), *map(str, arguments), "--json"],

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
 from tests.cli.runner import tidetable
 from tests.steady import expected, rows_of_every_slot
-from tests.workspace import Workspace, row
+from tests.workspace import SCHEMA, Workspace, log_of, row
+from tidetable.config import Index
 from tidetable.core.errors import UserError
+from tidetable.engine.against_source import compare_now
+from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
+from tidetable.table.garbage import missing_files
 from tidetable.table.log import open_log
 from tidetable.table.state import DamagedTable, IndexTable
+from tidetable.table.upkeep import purge
 
 pytestmark = pytest.mark.spark
 
@@ -178,6 +185,64 @@ def test_a_replay_brings_back_a_table_whose_notes_are_gone(
     assert workspace.ids() == expected(2)
     assert [report.slot for report in Updater(spark, index).catch_up(3)] == [3]
     assert workspace.ids() == expected(3)
+
+
+# -- after a purge ---------------------------------------------------------------------------------
+
+NO_REBUILD = {"name": "no_rebuild", "insertion": 2, "expiration": 3}
+IN_60_DAYS = timedelta(days=60)
+
+
+def updated(spark: SparkSession, workspace: Workspace, slot: int) -> Index:
+    """An index with deletion vectors at this slot, one update after the other, and a purge."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme=NO_REBUILD)
+    list(Updater(spark, index).catch_up(slot))
+    assert purge(index, datetime.now(UTC) + IN_60_DAYS).files > 0
+    return index
+
+
+def test_replays_after_a_purge_take_what_is_gone_from_the_source(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """The data files of the 4th step back are all there, their deletion vectors are not."""
+    index = updated(spark, workspace, 5)
+    for first in (2, 5, 4):
+        reports = list(replay(Updater(spark, index), first))
+        assert reports[-1].slot == 5
+        assert workspace.ids() == expected(5)
+        assert missing_files(log_of(index)) == []
+    assert [report.slot for report in Updater(spark, index).catch_up(6)] == [6]
+    assert workspace.ids() == expected(6)
+
+
+# -- columns that others add -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", [NO_REBUILD, {"name": "sweep", "groups": 3}],
+                         ids=["no_rebuild", "sweep"])  # fmt: skip
+def test_a_column_that_somebody_adds_stays_empty_and_stops_nothing(
+    spark: SparkSession, workspace: Workspace, scheme: dict[str, Any]
+) -> None:
+    """Updates, a rebuild and both kinds of replay go on; the source is not asked for it."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index(scheme=scheme, source={"recount_every": 2})
+    list(Updater(spark, index).catch_up(2))
+    added = Schema([Field("theirs", PrimitiveType("long")), Field("Über", PrimitiveType("date"))])
+    log_of(index).table.alter.add_columns(added.fields)
+    assert "warning" not in tidetable("check", workspace.yaml).err
+    list(Updater(spark, index).catch_up(3))
+    workspace.add([row(500, 4, 8, theirs=1)], schema=SCHEMA.append(pa.field("theirs", pa.int64())))
+    assert "left out (source.new_columns): theirs" in tidetable("check", workspace.yaml).out
+    list(Updater(spark, index).catch_up(5, fold=True))
+    rebuild(Updater(spark, index))
+    assert workspace.ids() == sorted([*expected(5), 500])
+    assert {(one["theirs"], one["Über"]) for one in workspace.stored()} == {(None, None)}
+    assert not compare_now(spark, index).differences
+
+    list(replay(Updater(spark, index), 2))  # before there was such a column
+    assert workspace.ids() == sorted([*expected(5), 500])
+    assert "theirs" not in workspace.stored()[0]
 
 
 # -- whose table is it -----------------------------------------------------------------------------

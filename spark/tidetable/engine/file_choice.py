@@ -1,15 +1,15 @@
 """Which files of a folder Spark reads by its options, decided as Spark decides it.
 
 `pathGlobFilter` is a pattern of Hadoop's for the name of a file; `modifiedBefore` and
-`modifiedAfter` are times, in the session's zone (UTC) unless `timeZone` names another.
+`modifiedAfter` are times in the zone of the session, UTC. What Spark makes of them where `timeZone`
+names another one, only Spark knows.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta
 
 _GLOB, _BEFORE, _AFTER, _ZONE = "pathglobfilter", "modifiedbefore", "modifiedafter", "timezone"
 _ONLY_SPARK_KNOWS = "basepath"
@@ -24,12 +24,11 @@ def choice(options: Mapping[str, str]) -> Choice | None:
     """The choice that these options make; None if only Spark can tell."""
     told = {name.lower(): value for name, value in options.items()}
     try:
-        if _ONLY_SPARK_KNOWS in told:
+        if _ONLY_SPARK_KNOWS in told or (_ZONE in told and {_BEFORE, _AFTER} & told.keys()):
             return None
-        zone = ZoneInfo(told[_ZONE]) if _ZONE in told else UTC
         name = glob_pattern(told[_GLOB]) if _GLOB in told else None
-        before = _micros(told[_BEFORE], zone) if _BEFORE in told else None
-        after = _micros(told[_AFTER], zone) if _AFTER in told else None
+        before = _micros(told[_BEFORE]) if _BEFORE in told else None
+        after = _micros(told[_AFTER]) if _AFTER in told else None
     except (ValueError, KeyError, re.error):  # Spark says what is wrong with it, or knows it
         return None
 
@@ -44,11 +43,11 @@ def choice(options: Mapping[str, str]) -> Choice | None:
     return is_chosen
 
 
-def _micros(text: str, zone: tzinfo) -> int:
+def _micros(text: str) -> int:
     """A time as microseconds since 1970. Only in the form that Spark's documentation names."""
     if not _TIME.fullmatch(text):
         raise ValueError(text)
-    time = datetime.fromisoformat(text).replace(tzinfo=zone)
+    time = datetime.fromisoformat(text).replace(tzinfo=UTC)
     return (time - _EPOCH) // timedelta(microseconds=1)
 
 
