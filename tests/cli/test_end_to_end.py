@@ -67,8 +67,8 @@ def test_ctrl_c_is_one_sentence_and_what_was_committed_stays(workspace: Workspac
     announced, *stopped = told.splitlines()
     assert announced == "things: 31 commits to make; each is shown once it is made."
     assert len(stopped) == 1, told
-    assert told.startswith("Stopped. things stands at slot ")
-    assert "nothing is half done" in told
+    assert stopped[0].startswith("Stopped. things stands at slot ")
+    assert "nothing is half done" in stopped[0]
     again = run("status", workspace.yaml, "--json", java=False)
     assert 2 <= json.loads(again.stdout)["slot"] < 30
 
