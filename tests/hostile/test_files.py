@@ -238,7 +238,6 @@ CHOICES: list[dict[str, str]] = [
     {"pathGlobFilter": "a,b.csv"},
     {"pathGlobFilter": "nothing"},
     {"modifiedAfter": "2024-03-01T10:00:00"},
-    {"modifiedAfter": "2024-03-01 10:00:00", "timeZone": "Pacific/Auckland"},
     {"modifiedBefore": "2024-03-01T10:00:00"},
     {"modifiedBefore": "2024-03-01T10:00:01", "modifiedAfter": "2024-03-01T09:59:59"},
     {"modifiedBefore": "2024-03-01T10:00:00", "pathGlobFilter": "*.csv"},

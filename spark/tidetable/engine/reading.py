@@ -73,7 +73,7 @@ def _spark_literal(value: Value, kind: pa.DataType) -> Column:
         case Decimal():
             return F.lit(f"{value:f}").cast(decimal_type(value))
         case datetime() if value.tzinfo is not None:
-            return F.timestampmicros(F.lit(micros(value)))
+            return F.timestamp_micros(F.lit(micros(value)))
         case datetime():
             return F.lit(value.isoformat()).cast("timestamp_ntz")
         case date():
