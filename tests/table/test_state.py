@@ -187,6 +187,22 @@ def test_a_replay_brings_back_a_table_whose_notes_are_gone(
     assert workspace.ids() == expected(3)
 
 
+def test_a_first_load_that_somebody_has_changed_is_put_back(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """There is no update to replay, but the advice is the same as ever, and can be followed."""
+    workspace.add(rows_of_every_slot())
+    index = workspace.index()
+    list(Updater(spark, index).catch_up(0))
+    spark.sql(f"DELETE FROM delta.`{workspace.table}` WHERE id % 2 = 0")
+    with pytest.raises(DamagedTable, match=REPLAY.format(1)):
+        list(Updater(spark, index).catch_up(1))
+    assert list(replay(Updater(spark, index), 1)) == []
+    assert workspace.ids() == expected(0)
+    list(Updater(spark, index).catch_up(1))
+    assert workspace.ids() == expected(1)
+
+
 # -- after a purge ---------------------------------------------------------------------------------
 
 NO_REBUILD = {"name": "no_rebuild", "insertion": 2, "expiration": 3}

@@ -179,6 +179,8 @@ class IndexTable:
                     f"A replay from slot {first} was asked for.", "It can start from slot 1 on."
                 )
             return None
+        if state.slot == 0 and first == 1 and (from_source or self._is_damaged()):
+            return state  # what is put back is the first load itself
         if state.slot == 0:
             raise UserError(
                 f"A replay from slot {first} was asked for, and the table stands at slot 0: there "
@@ -191,6 +193,13 @@ class IndexTable:
                 f"It can start from slot 1 to {state.slot}.",
             )
         return state
+
+    def _is_damaged(self) -> bool:
+        try:
+            self.state()
+        except DamagedTable:
+            return True
+        return False
 
     def as_of(self, slot: int) -> datetime:
         return self.index.timeline.end_of(slot)
