@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 from pydantic import ValidationError
@@ -20,9 +20,6 @@ from tidetable.table.note import Note, NoteKind
 from tidetable.table.place import INCOMING, PROPERTY_INDEX, PROPERTY_KIND, PROPERTY_LAYOUT
 from tidetable.table.stored import check_not_inside_another
 from tidetable.table.tally import disagreement
-
-if TYPE_CHECKING:
-    pass
 
 PROPERTY_CHOSEN = "tidetable.chosen"
 """What the advisor chose by when it made the table: its prediction and what it knew."""
@@ -179,9 +176,9 @@ class IndexTable:
                     f"A replay from slot {first} was asked for.", "It can start from slot 1 on."
                 )
             return None
-        if state.slot == 0 and first == 1 and (from_source or self._is_damaged()):
-            return state  # what is put back is the first load itself
         if state.slot == 0:
+            if first == 1 and (from_source or self._is_damaged()):
+                return state  # what is put back is the first load itself
             raise UserError(
                 f"A replay from slot {first} was asked for, and the table stands at slot 0: there "
                 "is no update to replay yet."
