@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.durations import Durations
 from tests.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ spark-submit, Spark Connect and the command line runs compiled, as in production
 
 _HEAVY_TO_IMPORT = {"page", "pipeline", "quality", "rig"}
 """Airflow and Great Expectations take seconds to import: not for the fast tests."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations(ROOT / ".cache" / "durations"), "durations")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
