@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
 from tidetable.table.garbage import missing_files
-from tidetable.table.log import open_log
+from tidetable.table.log import Log, open_log
 from tidetable.table.state import DamagedTable, IndexTable
 from tidetable.table.upkeep import purge
 
@@ -230,6 +231,41 @@ def test_replays_after_a_purge_take_what_is_gone_from_the_source(
         assert missing_files(log_of(index)) == []
     assert [report.slot for report in Updater(spark, index).catch_up(6)] == [6]
     assert workspace.ids() == expected(6)
+
+
+def test_a_stranger_goes_back_to_a_version_whose_vectors_are_gone(
+    spark: SparkSession, workspace: Workspace
+) -> None:
+    """Spark's RESTORE looks for data files only, so it makes a version that nobody can read."""
+    lifetimes = range(1, 6)
+    workspace.add(
+        [row(10 * slot + k, slot - 0.5, slot + k + 0.2) for slot in range(7) for k in lifetimes]
+    )
+    # Three slots expire in a cell: its file gets a vector, then another one, and then it goes.
+    index = workspace.index(scheme={"name": "no_rebuild", "insertion": 2, "expiration": 2})
+    list(Updater(spark, index).catch_up(5))
+    before = workspace.ids()
+    assert purge(index, datetime.now(UTC) + IN_60_DAYS).files > 0
+    then = next(log for log in versions(index) if missing_files(log))
+    assert {Path(name).suffix for name in missing_files(then)} == {".bin"}
+    spark.sql(f"RESTORE TABLE delta.`{workspace.table}` TO VERSION AS OF {then.version}")
+
+    for command in ("update", "status", "validate"):
+        ended = tidetable(command, workspace.yaml)
+        assert ended.code != 0, command
+        assert "replay" in ended.out + ended.err, (command, ended.out, ended.err)
+    assert list(replay(Updater(spark, index), 5))[-1].slot == 5
+    assert workspace.ids() == before
+    assert missing_files(log_of(index)) == []
+    assert [report.slot for report in Updater(spark, index).catch_up(6)] == [6]
+
+
+def versions(index: Index) -> Iterator[Log]:
+    """The index after each update, the newest first."""
+    for version, _ in log_of(index).notes():
+        log = open_log(index.table, version)
+        assert log is not None
+        yield log
 
 
 # -- columns that others add -----------------------------------------------------------------------

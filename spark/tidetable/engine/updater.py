@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +81,16 @@ class Choice(Protocol):
 
 
 Choose = Callable[[SparkSession, Index, Progress], Choice]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A commit of ours: what is told of it, and where the index stands by it."""
+
+    report: UpdateReport
+    state: State
+
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -160,14 +170,16 @@ class Updater:
         races = 0
         while state.slot < target:
             last = target if fold else state.slot + 1
-            report = self._update(state, last)
-            if report is not None:
+            done = self._update(state, last)
+            if done is not None:
                 # Not before: an update that is refused leaves the table wholly as it was.
-                follow_yaml(self.index, state.log)
-                yield self._told(report, state.slot + 1)
+                changed = follow_yaml(self.index, done.state.log)
+                yield self._told(done, state.slot + 1)
                 races = 0
-                if report.slot >= target:
-                    return
+                if not changed:
+                    # Whoever has come after it makes the next commit start over.
+                    state = done.state
+                    continue
             else:
                 races += 1
                 if races > RACES_MAX:
@@ -184,10 +196,10 @@ class Updater:
         known = self._schema()
         rows = self._staged(1 - self.index.period, 0, known)
         fence = f"{self.index.name}@new"
-        report = self._load(rows, 0, fence=fence, quarantine=True, create=known is None)
-        if report is not None:
-            report = self._told(report, 0)
-        return report, self._state_after_commit()
+        done = self._load(rows, 0, fence=fence, quarantine=True, create=known is None)
+        if done is None:
+            return None, self._state_after_commit()
+        return self._told(done, 0), done.state
 
     def reload(self, slot: int, state: State | None) -> UpdateReport | None:
         """Replaces the whole table by the state of `slot` as the source tells it.
@@ -198,14 +210,14 @@ class Updater:
         if state is None and open_log(self.index.table) is None:
             rows = self._staged(slot - self.index.period + 1, slot, None)
             fence = f"{self.index.name}@new"
-            report = self._load(rows, slot, fence=fence, quarantine=False, create=True)
-            return None if report is None else self._told(report, slot)
+            done = self._load(rows, slot, fence=fence, quarantine=False, create=True)
+            return None if done is None else self._told(done, slot)
         log = self._required_log() if state is None else state.log
         rows = self._staged(slot - self.index.period + 1, slot, schema_of(log))
         # It starts from a state as an update does: of the two only one can come after it.
         fence = f"{self.index.name}@reload#{log.version}" if state is None else state.fence
-        report = self._load(rows, slot, fence=fence, quarantine=False, base=log)
-        return None if report is None else self._told(report, slot)
+        done = self._load(rows, slot, fence=fence, quarantine=False, base=log)
+        return None if done is None else self._told(done, slot)
 
     def rewrite(self, state: State, plan: Plan, note: Note) -> UpdateReport | None:
         """Writes stored rows again as the plan says and takes no new ones; None if not the first.
@@ -220,13 +232,16 @@ class Updater:
             after = self._committed(state, plan, kept, note, {}, bench)
         if after is None:
             return None
-        report = self._verified(after, state.log, plan, 0, began, Stragglers())
-        return self._told(report, note.slot, always=True)
+        done = self._verified(after, state.log, plan, 0, began, Stragglers())
+        return self._told(done, note.slot, always=True)
 
-    def record(self, *reports: UpdateReport) -> None:
-        """Adds the rows that the table of updates lacks; if that fails, no update fails for it."""
+    def record(self, *reports: UpdateReport, seen: Log | None = None) -> None:
+        """Adds the rows that the table of updates lacks; if that fails, no update fails for it.
+
+        `seen` is the log as the last of `reports` left it.
+        """
         try:
-            self.updates.record(reports)
+            self.updates.record(reports, seen)
             reached(Step.RECORDED)
         except Exception as error:
             _LOGGER.warning(
@@ -264,7 +279,7 @@ class Updater:
 
     # -- one update -----------------------------------------------------------------------------
 
-    def _update(self, state: State, last: int) -> UpdateReport | None:
+    def _update(self, state: State, last: int) -> Done | None:
         """Slots state.slot + 1 .. last in one commit; None if another writer was first."""
         began = time.monotonic()
         first = state.slot + 1
@@ -391,7 +406,7 @@ class Updater:
         quarantine: bool,
         create: bool = False,
         base: Log | None = None,
-    ) -> UpdateReport | None:
+    ) -> Done | None:
         """What is alive after `slot` becomes the table; None if another writer was first.
 
         `base` is the version that it is to follow; without it the newest.
@@ -561,9 +576,9 @@ class Updater:
             )
         return state
 
-    def _told(self, report: UpdateReport, first: int, *, always: bool = False) -> UpdateReport:
+    def _told(self, done: Done, first: int, *, always: bool = False) -> UpdateReport:
         """The report with what a check of all rows counted, if one is due, and recorded."""
-        report = replace(report, folders=self._folders)
+        report = replace(done.report, folders=self._folders)
         every = self.index.quality.check_rows_every
         if (every and always) or _is_due(every, first, report.slot):
             from tidetable.engine.row_check import row_figures
@@ -573,7 +588,7 @@ class Updater:
             report = replace(report, checks=checked)
         if _is_due(self.index.quality.against_source_every, max(1, first), report.slot):
             report = replace(report, against_source=self._against_source(report))
-        self.record(report)
+        self.record(report, seen=done.state.log)
         return report
 
     def _against_source(self, report: UpdateReport) -> dict[str, Any]:
@@ -595,8 +610,8 @@ class Updater:
         stored: int,
         began: float,
         late: Stragglers,
-    ) -> UpdateReport:
-        """The report on the commit of `state`, after Delta's own figures have been compared with
+    ) -> Done:
+        """The commit of `state` with its report, after Delta's own figures have been compared with
         its note."""
         after, note = state.log, state.note
         known = {file.path for file in before.files}
@@ -613,7 +628,7 @@ class Updater:
         else:
             touched = [touched_cell(cell, str(touch.action), touch.why)
                        for cell, touch in sorted(plan.touched.items())]  # fmt: skip
-        return UpdateReport(
+        report = UpdateReport(
             slot=note.slot,
             as_of=self.table.as_of(note.slot).isoformat().replace("+00:00", "Z"),
             inserted=note.inserted,
@@ -633,6 +648,7 @@ class Updater:
             touched=touched,
             predicted_s=note.predicted_s,
         )
+        return Done(report, state)
 
 
 def _is_due(every: int, first: int, last: int) -> bool:

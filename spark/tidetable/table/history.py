@@ -81,14 +81,16 @@ class Updates:
         self.index = index
         self.path = updates_path(index)
 
-    def record(self, reports: Sequence[UpdateReport] = ()) -> int:
-        """Adds a row for each commit of ours that has none yet; how many.
+    def record(self, reports: Sequence[UpdateReport] = (), seen: Log | None = None) -> int:
+        """Adds a row for each commit of ours up to the version `seen` (without it, the newest)
+        that has none yet; how many.
 
         A commit that one of `reports` tells about gets its figures, the others what the log says.
         """
         told = {report.version: report for report in reports}
         for _ in range(RACES_MAX):
-            added = self._recorded(told)
+            added = self._recorded(told, seen)
+            seen = None
             if added is not None:
                 return added
         raise TransientError(
@@ -160,18 +162,21 @@ class Updates:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _recorded(self, reports: Mapping[int, UpdateReport]) -> int | None:
+    def _recorded(self, reports: Mapping[int, UpdateReport], seen: Log | None) -> int | None:
         """How many rows were added; None if another writer was first."""
-        # This order: what another one records meanwhile is then never newer than what we see.
-        if self._log() is None and open_log(self.index.table) is None:
+        if seen is None and self._log() is None and open_log(self.index.table) is None:
             return 0
         table = self._table()
-        log = open_log(self.index.table)
-        if log is None:
-            return 0
+        done = None if seen is None else table.transaction_version(self._writer(seen))
+        if seen is None or (done is not None and done >= seen.version):
+            # After the table: what another one records meanwhile is never newer than what we see.
+            log = open_log(self.index.table)
+            if log is None:
+                return 0
+        else:
+            log = seen
         self.index = resolved(self.index)
-        # The version counts from 0 again in a table that was made anew: its id tells them apart.
-        writer = f"{self.index.name}#updates#{log.table.metadata().id}"
+        writer = self._writer(log)
         done = table.transaction_version(writer)
         if done is not None and done > log.version:
             done = None  # an older copy was put back in its place
@@ -194,6 +199,11 @@ class Updates:
             # Where nobody runs the maintenance: the cost must not grow with every update.
             self.tidy()
         return len(rows)
+
+    def _writer(self, log: Log) -> str:
+        """By which id the rows of this table's commits are written, so that each is there once."""
+        # The version counts from 0 again in a table that was made anew: its id tells them apart.
+        return f"{self.index.name}#updates#{log.table.metadata().id}"
 
     def _log(self) -> Log | None:
         """The table's log; None if there is none, UserError if it is not ours."""

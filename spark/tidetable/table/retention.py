@@ -17,23 +17,25 @@ from tidetable.table.statistics import kinds_of, statistics_property
 _LOG_RETENTION_MIN = timedelta(days=2)
 
 
-def follow_yaml(index: Index, seen: Log) -> None:
-    """Gives the table the properties that the YAML asks for, if the log last seen has others.
+def follow_yaml(index: Index, seen: Log) -> bool:
+    """Gives the table the properties that the YAML asks for, if the log last seen has others;
+    whether it had.
 
     Statistics are those of files that are written from then on.
     """
     wanted = {**retention(index), **statistics_property(index, kinds_of(seen))}
     if all(seen.properties.get(name) == value for name, value in wanted.items()):
-        return
+        return False
     log = open_log(index.table)
     if log is None:
-        return
+        return True
     metadata = contents(log, ()).metadata
     changed = {**metadata, "configuration": {**metadata["configuration"], **wanted}}
     parameters = {"properties": json.dumps(wanted)}
     action = {"metaData": changed}
     with suppress(NotTheNewest):  # the next update does it
         commit(log, "SET TBLPROPERTIES", [action], metadata=changed, parameters=parameters)
+    return True
 
 
 def retention(index: Index) -> dict[str, str]:
