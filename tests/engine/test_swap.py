@@ -27,7 +27,7 @@ from tidetable.engine.updater import Updater
 from tidetable.table.log import Log, open_log
 from tidetable.table.place import INCOMING, quarantine_path, updates_path
 from tidetable.table.state import IndexTable
-from tidetable.table.steps import Step, watched
+from tidetable.table.steps import Step, Watcher, watched
 from tidetable.table.stored import stored_files
 from tidetable.table.upkeep import purge
 
@@ -203,7 +203,6 @@ def test_a_source_that_changes_while_it_is_read_is_refused(
     assert workspace.ids() == sorted([*expected(1), 500])
 
 
-@pytest.mark.parametrize("vectors", [False, True], ids=["plain", "deletion vectors"])
 @pytest.mark.parametrize(
     ("written", "why"),
     [
@@ -216,29 +215,58 @@ def test_as_many_other_rows_are_refused(
     spark: SparkSession,
     workspace: Workspace,
     monkeypatch: pytest.MonkeyPatch,
-    vectors: bool,
     written: Row,
     why: str,
 ) -> None:
     """Where nobody can tell that a file was replaced, as in an object store."""
-    scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
-    workspace.add([row(0, -0.5, 5.5), row(1, -0.5, 4.5)])
-    index = workspace.index(scheme=scheme)
-    list(Updater(spark, index).catch_up(0))
-    slot_1 = workspace.add([row(500, 0.5, 2.5)])
+    index, replaces = about_to_be_replaced(spark, workspace, monkeypatch, written, vectors=True)
     stored = {file.path for file in stored_files(log_of(index))}
-
-    def replaces(step: Step) -> None:
-        if step is Step.PLAN_MADE:
-            workspace.add([written]).replace(slot_1)
-
-    monkeypatch.setattr(Source, "replaced", lambda _: [])
     with watched(replaces), pytest.raises(TransientError, match=why):
         list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == [0, 1]
     assert {file.path for file in stored_files(log_of(index))} == stored
     list(Updater(spark, index).catch_up(1))
     assert workspace.ids() == [0, 1, 500]
+
+
+@pytest.mark.parametrize("expires", [3.5, 5.5])
+def test_what_is_counted_is_what_is_written(
+    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, expires: float
+) -> None:
+    """In one job there is one look at the source: whatever is there then is taken, and noted."""
+    index, replaces = about_to_be_replaced(
+        spark, workspace, monkeypatch, row(500, 0.5, expires), vectors=False
+    )
+    with watched(replaces):
+        list(Updater(spark, index).catch_up(1))
+    (stored,) = [one for one in workspace.stored() if one["id"] == 500]
+    assert stored["expires_at"] == at(expires)
+    forecast = IndexTable(index).required_state().note.live_by_expiration
+    assert forecast == {5: 1, 6: 1, int(expires + 0.5): 1} or forecast == {5: 1, 6: 2}
+    assert list(Updater(spark, index).catch_up(2))  # which finds all as the note says
+
+
+def about_to_be_replaced(
+    spark: SparkSession,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    written: Row,
+    *,
+    vectors: bool,
+) -> tuple[Index, Watcher]:
+    """An index at slot 0, and who puts this row into the place of slot 1's once that is planned."""
+    scheme = {"name": "sweep", "groups": 3, "deletion_vectors": vectors}
+    workspace.add([row(0, -0.5, 5.5), row(1, -0.5, 4.5)])
+    index = workspace.index(scheme=scheme)
+    list(Updater(spark, index).catch_up(0))
+    slot_1 = workspace.add([row(500, 0.5, 2.5)])
+
+    def replaces(step: Step) -> None:
+        if step is Step.PLAN_MADE:
+            workspace.add([written]).replace(slot_1)
+
+    monkeypatch.setattr(Source, "replaced", lambda _: [])
+    return index, replaces
 
 
 def test_what_a_writer_left_on_its_way_is_cleaned_up(

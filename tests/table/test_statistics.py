@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.workspace import Workspace
 from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT
+from tidetable.table.bounds import TEXT_MAX
 from tidetable.table.log import Log, open_log
 from tidetable.table.statistics import (
-    TEXT_MAX,
     file_statistics,
     statistics_columns,
     statistics_property,

@@ -100,7 +100,7 @@ def arranged(frame: DataFrame, arrangement: Arrangement, key: str, expires_at: s
     """The rows in their tasks, sorted by cell, key and expiration: one shuffle, one sort."""
     order = [CELL_G, CELL_E, quoted(key), quoted(expires_at)]
     return frame.repartitionById(
-        arrangement.tasks, _task(arrangement, F.col(quoted(key)))
+        arrangement.tasks, task_column(arrangement, F.col(quoted(key)))
     ).sortWithinPartitions(*order)
 
 
@@ -117,7 +117,8 @@ def spread(frame: DataFrame, index: Index, size: float, cores: int) -> DataFrame
     return placed.sortWithinPartitions(*cells_and_key, quoted(expiry_column(index)))
 
 
-def _task(arrangement: Arrangement, key: Column) -> Column:
+def task_column(arrangement: Arrangement, key: Column) -> Column:
+    """The task that writes a row, by its cell and its key."""
     first = {_code(cell): task for cell, (task, _) in arrangement.cells.items()}
     code = F.concat_ws("/", F.col(CELL_G), F.col(CELL_E))
     # A literal map, folded once; a CASE per cell would be a long piece of generated code.

@@ -20,7 +20,8 @@ from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.engine import swap
-from tidetable.engine.arrange import arrange, arranged, key_ranges, spread
+from tidetable.engine.arrange import Arrangement, arrange, arranged, key_ranges, spread
+from tidetable.engine.parts import Written
 from tidetable.engine.planned import Planned
 from tidetable.engine.reuse import handed_over
 from tidetable.engine.row_size import size_of
@@ -63,8 +64,8 @@ class Change:
     """What one commit does to the version that `log` shows."""
 
     log: Log
-    rows: DataFrame | None
-    """To be written; None if there are none."""
+    rows: DataFrame | Written | None
+    """To be written, or written already by tasks; None if there are none."""
 
     removal: Removal
     bench: Workbench
@@ -100,7 +101,7 @@ def kept_rows(
 ) -> DataFrame | None:
     """The live rows that have to be written again, in the cells they go to."""
     log = bench.log
-    rewritten = _read_again(plan, log)
+    rewritten = read_again(plan, log)
     routes = list(_routes(plan, log))
     if not rewritten and not routes:
         return None
@@ -195,15 +196,11 @@ def laid_out(
     `new` counts the new rows by cell and `expired` the stored ones that leave; sizes are guessed
     from what a stored row takes.
     """
-    stored_rows = sum(file.rows for file in log.files)
-    if not stored_rows:
+    per_row = row_bytes(log)
+    if per_row is None:
         return spread(frame, index, size_of(frame, sum(new.values())), cores(spark))
-    per_row = sum(file.bytes for file in log.files) / stored_rows
-    rewritten = _read_again(plan, log)
+    sizes = sizes_after(log, plan, {cell: rows * per_row for cell, rows in new.items()}, expired)
     kept = kept_bytes(log, plan.last, expired)
-    sizes = {cell: int(rows * per_row) for cell, rows in new.items()}
-    for cell in rewritten:
-        sizes[cell] = sizes.get(cell, 0) + kept[cell]
     groups = len({cell.e for cell in index.build_scheme().cells() if not cell.is_log})
     for route, cells in _routes(plan, log):
         moved = sum(kept[cell] for cell in cells)
@@ -213,12 +210,35 @@ def laid_out(
         if route.rest is not None:
             staying = moved * (groups - len(route.homes)) // groups
             sizes[route.rest] = sizes.get(route.rest, 0) + staying
-    read = {*rewritten, *plan.cells(Action.MOVE)}
+    return arranged(
+        frame, arrangement_of(spark, index, log, plan, sizes), index.key, expiry_column(index)
+    )
+
+
+def row_bytes(log: Log) -> float | None:
+    """What a stored row takes; None if there is none."""
+    rows = sum(file.rows for file in log.files)
+    return sum(file.bytes for file in log.files) / rows if rows else None
+
+
+def sizes_after(log: Log, plan: Plan, new: Mapping[Cell, float], expired: int) -> dict[Cell, int]:
+    """What will be written to each cell, in bytes: new rows, and stored ones that stay in it."""
+    sizes = {cell: int(size) for cell, size in new.items()}
+    kept = kept_bytes(log, plan.last, expired)
+    for cell in read_again(plan, log):
+        sizes[cell] = sizes.get(cell, 0) + kept[cell]
+    return sizes
+
+
+def arrangement_of(
+    spark: SparkSession, index: Index, log: Log, plan: Plan, sizes: Mapping[Cell, int]
+) -> Arrangement:
+    """Tasks for cells of these sizes, cut by the keys of the files that are replaced."""
+    read = {*read_again(plan, log), *plan.cells(Action.MOVE)}
     replaced = [file for file in log.files if file.cell in read] or log.files
-    arrangement = arrange(
+    return arrange(
         sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
     )
-    return arranged(frame, arrangement, index.key, expiry_column(index))
 
 
 def kept_bytes(log: Log, last: int, expired: int) -> dict[Cell, int]:
@@ -232,7 +252,7 @@ def kept_bytes(log: Log, last: int, expired: int) -> dict[Cell, int]:
     }
 
 
-def _read_again(plan: Plan, log: Log) -> list[Cell]:
+def read_again(plan: Plan, log: Log) -> list[Cell]:
     """Rewritten cells that hold a live row; of the others only the files have to go."""
     return [
         cell
@@ -303,7 +323,7 @@ def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
             )
             for file in removal.files(log)
         ]
-        added = [] if change.rows is None else swap.written(log, change.rows, note.run)
+        added = _files_that_come(change.rows, log, note)
         return Outcome([*added, *gone], [one["add"]["path"] for one in added])
     outcome = _by_spark(spark, change)
     leaving = {file.path for file in removal.files(log)}
@@ -320,16 +340,27 @@ def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
     return Outcome([*outcome.actions, *gone], outcome.files)
 
 
+def _files_that_come(
+    rows: DataFrame | Written | None, log: Log, note: Note
+) -> list[dict[str, Any]]:
+    if isinstance(rows, Written):
+        return rows.placed()
+    return [] if rows is None else swap.written(log, rows, note.run)
+
+
 def _by_spark(spark: SparkSession, change: Change) -> Outcome:
     """What Spark's Delta does: rows that come, and rows that leave files which stay."""
     leaving = " OR ".join(change.removal.rows) or None
     if change.rows is None and leaving is None:
         return Outcome()
+    assert not isinstance(change.rows, Written)
     rows = change.bench.rows(spark).limit(0) if change.rows is None else change.rows
     return change.bench.written(rows, leaving)
 
 
 def _can_be_swapped(change: Change) -> bool:
+    if isinstance(change.rows, Written):
+        return True
     return (
         not change.removal.rows
         and swap.is_plain(change.log)

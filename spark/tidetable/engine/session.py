@@ -59,6 +59,8 @@ SETTINGS = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
+    # What a task gets of new rows at a time, whatever a row takes (see parts.py).
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 1024 * 1024),
     # Filters reach Parquet and Delta by way of Java: its older classes have no 10 October 1582.
     "spark.sql.datetime.java8API.enabled": "true",
 }
@@ -112,6 +114,8 @@ def spark_session(
         settings = {"spark.app.name": app, **SETTINGS, **(extra or {})}
         return SparkSession.builder.config(map=_besides_what_is_given(settings)).getOrCreate()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Python of a task is this one, not whatever is first on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     find_java()
     settings = {"spark.app.name": app, **SETTINGS, **_local_settings(project_root), **(extra or {})}
     start_jvm(settings, project_root / LOG)

@@ -43,7 +43,7 @@ from tidetable.engine.source_files import (
     source_files,
 )
 from tidetable.engine.sql import quoted, type_sql
-from tidetable.table.statistics import has_bounds
+from tidetable.table.bounds import has_bounds
 
 CORRUPT = "_corrupt_record"
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")

@@ -213,13 +213,8 @@ class BatchCounts:
         return BatchCounts(good, bad)
 
 
-def counted(
-    batch: DataFrame, *, earliest: int | None = None, by_one_task: bool = False
-) -> BatchCounts:
-    """Counts of a staged batch. Slots before `earliest` are counted as `earliest` (for a load).
-
-    `by_one_task` is quicker for few rows: nothing is exchanged between tasks.
-    """
+def counted(batch: DataFrame, *, earliest: int | None = None) -> BatchCounts:
+    """Counts of a staged batch. Slots before `earliest` are counted as `earliest` (for a load)."""
     slot = F.col(INSERTION_SLOT)
     if earliest is not None:
         slot = F.greatest(slot, F.lit(earliest))
@@ -227,8 +222,7 @@ def counted(
     by = [slot.alias("slot"), expires.alias("expires"), F.col(REASON).alias("reason")]
     with reading():
         # At most one line per pair of slots, never rows of the user's.
-        read = batch.coalesce(1) if by_one_task else batch
-        table = read.groupBy(*by).count().collect()
+        table = batch.groupBy(*by).count().collect()
     counts = BatchCounts()
     for line in table:
         if line["reason"] is None:

@@ -6,6 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,17 +18,21 @@ from tidetable.config import Index, SchemeConfig
 from tidetable.core.cell import Cell
 from tidetable.core.columns import INSERTION_SLOT, RAW, REASON
 from tidetable.core.errors import Replay, TransientError, UserError
-from tidetable.core.plan import Plan
+from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Scheme
+from tidetable.engine import parts
 from tidetable.engine.arrange import spread
 from tidetable.engine.commit import (
     Change,
     LostRace,
     Removal,
     alive_after,
+    arrangement_of,
     kept_rows,
     laid_out,
     removed_by,
+    row_bytes,
+    sizes_after,
     with_cells,
     workbench,
     write_commit,
@@ -60,9 +65,6 @@ from tidetable.table.tally import disagreement
 
 RACES_MAX = 5
 """So often an update starts over because another writer was quicker."""
-
-FEW_ROWS = 200_000
-"""A batch of as many is counted by one task in the time that two stages take for nothing."""
 
 Progress = Callable[[str], None]
 
@@ -227,9 +229,7 @@ class Updater:
         began = time.monotonic()
         self.source.begin()  # and reads nothing of it
         self._folders = None
-        with workbench(state.log, plan) as bench:
-            kept = kept_rows(self.spark, plan, self.scheme, bench)
-            after = self._committed(state, plan, kept, note, {}, bench)
+        after = self._commit(state, plan, None, note, {})
         if after is None:
             return None
         done = self._verified(after, state.log, plan, 0, began, Stragglers())
@@ -284,12 +284,50 @@ class Updater:
         began = time.monotonic()
         first = state.slot + 1
         self._say(f"slot {last}: reading the source")
-        batch = read = self._held(self._staged(first, last, schema_of(state.log)))
+        batch = self._staged(first, last, schema_of(state.log))
+        most = self._plan_for_any_batch(state, last)
+        due = recount_slot(self.index, first, last)
+        if due is None and _tells_of_a_batch(state.note) and parts.can_write(state.log, most):
+            return self._update_in_one_job(state, batch, most, began)
+        return self._update_counted_first(state, batch, last, due, began)
+
+    def _update_in_one_job(
+        self, state: State, batch: DataFrame, most: Plan, began: float
+    ) -> Done | None:
+        """The tasks that write the files also count the batch: what comes of the plan, and whether
+        it may be committed, is known when they are there."""
+        first, last = most.first, most.last
+        reached(Step.PLAN_MADE)
+        self._say(f"slot {last}: {len(most.touched)} cells")
+        run = uuid.uuid4().hex
+        expected = self._expected_bytes(state, most)
+        with self._written(state, most, batch, expected, state.note.expired_by(last), run) as done:
+            batch, counts = self._without_known_unreadable(batch, done.counts, first)
+            self._check_bad_rows(counts, last)
+            new_rows = self._new_rows_by_cell(counts, most)
+            plan = self.scheme.fold(first, last).pruned(
+                state.log.cells, new_rows, merges=self.scheme.merges
+            )
+            done.only(plan.touched)
+            note = self._note(state, last, counts, counts.arrivals(), Stragglers(), run)
+            if not self._write_quarantine(batch, counts, first, last, state):
+                return None
+            with workbench(state.log, plan) as bench:
+                after = self._committed(state, plan, done, note, new_rows, bench)
+        if after is None:
+            return None
+        stored = sum(new_rows.values())
+        return self._verified(after, state.log, plan, stored, began, Stragglers())
+
+    def _update_counted_first(
+        self, state: State, staged_rows: DataFrame, last: int, due: int | None, began: float
+    ) -> Done | None:
+        first = state.slot + 1
+        batch = read = self._held(staged_rows)
         late = Stragglers()
         try:
-            counts = counted(batch, by_one_task=self._is_probably_small(state, last))
+            counts = counted(batch)
             batch, counts = self._without_known_unreadable(batch, counts, first)
-            due = recount_slot(self.index, first, last)
             if due is not None:
                 late = find_stragglers(self.spark, self.index, self.source, state, first, due)
             arrivals = counts.arrivals()
@@ -301,7 +339,7 @@ class Updater:
             plan = self.scheme.fold(first, last).pruned(
                 state.log.cells, new_rows, merges=self.scheme.merges
             )
-            note = self._note(state, last, counts, arrivals, late)
+            note = self._note(state, last, counts, arrivals, late, uuid.uuid4().hex)
             reached(Step.PLAN_MADE)
             if not self._write_quarantine(batch, counts, first, last, state):
                 return None
@@ -316,32 +354,75 @@ class Updater:
             if late.frame is not None:
                 late.frame.unpersist()
 
+    def _plan_for_any_batch(self, state: State, last: int) -> Plan:
+        """The plan as if new rows came into each cell that may get some."""
+        plan = self.scheme.fold(state.slot + 1, last)
+        anywhere = dict.fromkeys(plan.touched, 1)
+        return plan.pruned(state.log.cells, anywhere, merges=self.scheme.merges)
+
+    def _expected_bytes(self, state: State, plan: Plan) -> dict[Cell, float]:
+        """What new rows will take in each cell, going by what came before: for the layout only."""
+        cells = [cell for cell, touch in plan.touched.items() if touch.takes_new_rows]
+        note = state.note
+        rows = note.inserted / max(1, note.slot - (note.previous or 0))
+        size = (row_bytes(state.log) or 0.0) * rows * (plan.last - state.slot)
+        return dict.fromkeys(cells, size / max(1, len(cells)))
+
+    def _written(
+        self,
+        state: State,
+        plan: Plan,
+        batch: DataFrame | None,
+        new: Mapping[Cell, float],
+        expired: int,
+        run: str,
+    ) -> AbstractContextManager[parts.Written]:
+        """The files of the plan, written by tasks; `new` is what new rows take in each cell."""
+        log = state.log
+        # Of the others only files go, or nothing.
+        writes = dict.fromkeys(plan.cells(Action.REWRITE, Action.APPEND), 0.0)
+        sizes = sizes_after(log, plan, {**writes, **new}, expired)
+        arrangement = arrangement_of(self.spark, self.index, log, plan, sizes)
+        rows = None if batch is None else with_cells(batch.drop(RAW), self.scheme, plan)
+        return parts.written(self.spark, self.index, log, plan, rows, arrangement, run)
+
     def _commit(
-        self, state: State, plan: Plan, batch: DataFrame, note: Note, new_rows: dict[Cell, int]
+        self,
+        state: State,
+        plan: Plan,
+        batch: DataFrame | None,
+        note: Note,
+        new_rows: dict[Cell, int],
     ) -> State | None:
+        """`batch` has been counted; None if no row comes."""
+        expired = state.note.expired_by(plan.last)
+        per_row = row_bytes(state.log)
         with workbench(state.log, plan) as bench:
+            if per_row is not None and parts.can_write(state.log, plan):
+                new = {cell: rows * per_row for cell, rows in new_rows.items()}
+                with self._written(state, plan, batch, new, expired, note.run) as done:
+                    return self._committed(state, plan, done, note, new_rows, bench)
             frame = kept_rows(self.spark, plan, self.scheme, bench)
-            if new_rows:  # otherwise the batch need not be part of the write at all
-                new = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
-                placed = with_cells(new.drop(REASON, RAW), self.scheme, plan)
+            if new_rows and batch is not None:  # else it need not be part of the write at all
+                fresh = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
+                placed = with_cells(fresh.drop(REASON, RAW), self.scheme, plan)
                 frame = placed if frame is None else placed.unionByName(frame)
+            if frame is not None:
+                frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
             return self._committed(state, plan, frame, note, new_rows, bench)
 
     def _committed(
         self,
         state: State,
         plan: Plan,
-        frame: DataFrame | None,
+        rows: DataFrame | parts.Written | None,
         note: Note,
         new_rows: dict[Cell, int],
         bench: Workbench,
     ) -> State | None:
-        if frame is not None:
-            expired = state.note.expired_by(plan.last)
-            frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
         removal = removed_by(plan, self.scheme, state.log)
         planned = Planned.update(self.scheme, plan, state.log, new_rows)
-        return self._wrote(Change(state.log, frame, removal, bench, planned), note, state.fence)
+        return self._wrote(Change(state.log, rows, removal, bench, planned), note, state.fence)
 
     def _wrote(self, change: Change, note: Note, fence: str) -> State | None:
         """The table as the change has left it; None if another writer was first."""
@@ -366,6 +447,7 @@ class Updater:
         counts: BatchCounts,
         arrivals: dict[int, int],
         late: Stragglers,
+        run: str,
     ) -> Note:
         before = state.note.live_by_expiration
         expired = state.note.expired_by(last)
@@ -378,7 +460,7 @@ class Updater:
             index=self.index.name,
             slot=last,
             previous=state.slot,
-            run=uuid.uuid4().hex,
+            run=run,
             read=counts.read,
             inserted=counts.inserted,
             dead_on_arrival=counts.dead_on_arrival,
@@ -491,14 +573,6 @@ class Updater:
 
     def _is_read_twice(self) -> bool:
         return self.index.source.is_columnar
-
-    def _is_probably_small(self, state: State, last: int) -> bool:
-        """Whether one task may count the batch up to `last`, going by the update before it.
-
-        Not if counting is also what reads and keeps all of it: that is for all cores.
-        """
-        is_alone = last == state.slot + 1
-        return is_alone and self._is_read_twice() and state.note.read <= FEW_ROWS
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None if there is none yet."""
@@ -649,6 +723,12 @@ class Updater:
             predicted_s=note.predicted_s,
         )
         return Done(report, state)
+
+
+def _tells_of_a_batch(note: Note) -> bool:
+    """Whether a batch like the one before it may be expected, and the table has rows by which to
+    tell its size. Otherwise it is counted before tasks are made for it."""
+    return note.kind == NoteKind.UPDATE and note.inserted > 0 and note.live > 0
 
 
 def _is_due(every: int, first: int, last: int) -> bool:
