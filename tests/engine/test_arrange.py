@@ -57,14 +57,16 @@ def test_a_cell_past_the_target_size_is_split_even_on_one_core() -> None:
 
 
 def test_small_cells_share_tasks_evenly_and_need_no_split_points() -> None:
-    sizes = {Cell(0, e): (e + 1) * 1000 for e in range(8)}
+    sizes = {Cell(0, e): (e + 1) * 1000_000 for e in range(8)}
     found = arrange(sizes, 64 * MB, 2, no_ranges)
     assert found.tasks == 2
     loads = [0, 0]
     for cell, (task, points) in found.cells.items():
         assert not points
         loads[task] += sizes[cell]
-    assert loads == [18_000, 18_000]
+    assert loads == [18_000_000, 18_000_000]
+    # Of so little a second task would cost more than it saves.
+    assert arrange({Cell(0, e): 1000 for e in range(8)}, 64 * MB, 2, no_ranges).tasks == 1
     assert arrange({Cell(0, 0): 10}, 64 * MB, 8, no_ranges).tasks == 1
     assert arrange({}, 64 * MB, 8, no_ranges).tasks == 1
 
@@ -136,13 +138,13 @@ def test_files_are_sorted_disjoint_and_near_the_target_size(
     check_files(index, files_min=4)
 
     plans: list[str] = []
-    run = parts._run
+    run = parts._job
 
     def noted(frame: DataFrame, *more: Any) -> list[dict[str, Any]]:
         plans.append(frame._jdf.queryExecution().executedPlan().toString())
         return run(frame, *more)
 
-    monkeypatch.setattr(parts, "_run", noted)
+    monkeypatch.setattr(parts, "_job", noted)
     (report,) = updater.catch_up(1)
     assert report.rewritten_rows > 50_000
     check_files(index, files_min=4)

@@ -43,8 +43,8 @@ class Seen:
         self._spark = spark
         self.codes: list[str] = []
         self.plans: list[str] = []
-        self._run = parts._run
-        monkeypatch.setattr(parts, "_run", self._seen)
+        self._run = parts._job
+        monkeypatch.setattr(parts, "_job", self._seen)
 
     def _seen(self, frame: DataFrame, *more: Any) -> list[dict[str, Any]]:
         self._look_at(frame)

@@ -54,6 +54,8 @@ def arrange(
     all tasks run at once: so none begins when the others end, and there are few to be started.
     """
     total = sum(sizes.values())
+    if total < SPLIT_BYTES_MIN:
+        cores = 1  # nothing to be gained by a second task, and moving rows to it costs a stage
     share = max(SPLIT_BYTES_MIN, ceil(total / max(1, cores)))
     cells: dict[Cell, tuple[int, Sequence[Any]]] = {}
     small: list[tuple[int, Cell]] = []
@@ -104,14 +106,14 @@ def arranged(frame: DataFrame, arrangement: Arrangement, key: str, expires_at: s
     ).sortWithinPartitions(*order)
 
 
-def spread(frame: DataFrame, index: Index, size: float, cores: int) -> DataFrame:
-    """A load's rows by range of cell and key: no file tells split points yet, so Spark samples.
-
-    `size` is what they will take, in bytes.
-    """
+def tasks_of_load(size: float, index: Index, cores: int) -> int:
+    """How many tasks write a load of so many bytes."""
     tasks = max(1, ceil(size / index.target_file_size))
-    if size > SPLIT_BYTES_MIN:
-        tasks = max(tasks, cores)
+    return max(tasks, cores) if size > SPLIT_BYTES_MIN else tasks
+
+
+def spread(frame: DataFrame, index: Index, tasks: int) -> DataFrame:
+    """A load's rows by range of cell and key: no file tells split points yet, so Spark samples."""
     cells_and_key = [CELL_G, CELL_E, quoted(index.key)]
     placed = frame.coalesce(1) if tasks == 1 else frame.repartitionByRange(tasks, *cells_and_key)
     return placed.sortWithinPartitions(*cells_and_key, quoted(expiry_column(index)))

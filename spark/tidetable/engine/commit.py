@@ -20,13 +20,20 @@ from tidetable.core.errors import TransientError
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.engine import swap
-from tidetable.engine.arrange import Arrangement, arrange, arranged, key_ranges, spread
+from tidetable.engine.arrange import (
+    Arrangement,
+    arrange,
+    arranged,
+    key_ranges,
+    spread,
+    tasks_of_load,
+)
 from tidetable.engine.parts import Written
 from tidetable.engine.planned import Planned
 from tidetable.engine.reuse import handed_over
 from tidetable.engine.row_size import size_of
 from tidetable.engine.session import cores
-from tidetable.engine.staging import expiry_column
+from tidetable.engine.staging import BatchCounts, expiry_column
 from tidetable.engine.workbench import Outcome, Workbench
 from tidetable.table.actions import removal_of
 from tidetable.table.append import NotTheNewest, transaction
@@ -198,7 +205,8 @@ def laid_out(
     """
     per_row = row_bytes(log)
     if per_row is None:
-        return spread(frame, index, size_of(frame, sum(new.values())), cores(spark))
+        size = size_of(frame, sum(new.values()))
+        return spread(frame, index, tasks_of_load(size, index, cores(spark)))
     sizes = sizes_after(log, plan, {cell: rows * per_row for cell, rows in new.items()}, expired)
     kept = kept_bytes(log, plan.last, expired)
     groups = len({cell.e for cell in index.build_scheme().cells() if not cell.is_log})
@@ -277,7 +285,7 @@ def write_commit(
     log = change.log
     if log.table.transaction_version(fence) is not None:
         raise LostRace(f"{fence} is used up")
-    outcome = _outcome(spark, change, note)
+    outcome = _outcome(spark, change)
     reached(Step.FILES_WRITTEN)
     try:
         _check_source(replaced)
@@ -285,10 +293,7 @@ def write_commit(
         publish(log, outcome.actions, note, fence)
     except OtherRows as error:
         remove_files(log.path, outcome.files)
-        raise TransientError(
-            f"{log.path} would hold {error}: the source was changed while it was read. The "
-            "table was left as it was. Run it again once nothing writes to the source's past."
-        ) from error
+        raise _source_was_changed(log, error) from error
     except NotTheNewest as error:
         remove_files(log.path, outcome.files)
         raise LostRace(str(error)) from error
@@ -308,10 +313,10 @@ def publish(
     )
 
 
-def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
+def _outcome(spark: SparkSession, change: Change) -> Outcome:
     """The files that come and those that go, as actions; those that come are written."""
     log, removal = change.log, change.removal
-    if _can_be_swapped(change):
+    if _is_files_for_files(change):
         gone = [
             removal_of(
                 {
@@ -323,7 +328,7 @@ def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
             )
             for file in removal.files(log)
         ]
-        added = _files_that_come(change.rows, log, note)
+        added = change.rows.placed() if isinstance(change.rows, Written) else []
         return Outcome([*added, *gone], [one["add"]["path"] for one in added])
     outcome = _by_spark(spark, change)
     leaving = {file.path for file in removal.files(log)}
@@ -340,14 +345,6 @@ def _outcome(spark: SparkSession, change: Change, note: Note) -> Outcome:
     return Outcome([*outcome.actions, *gone], outcome.files)
 
 
-def _files_that_come(
-    rows: DataFrame | Written | None, log: Log, note: Note
-) -> list[dict[str, Any]]:
-    if isinstance(rows, Written):
-        return rows.placed()
-    return [] if rows is None else swap.written(log, rows, note.run)
-
-
 def _by_spark(spark: SparkSession, change: Change) -> Outcome:
     """What Spark's Delta does: rows that come, and rows that leave files which stay."""
     leaving = " OR ".join(change.removal.rows) or None
@@ -358,13 +355,26 @@ def _by_spark(spark: SparkSession, change: Change) -> Outcome:
     return change.bench.written(rows, leaving)
 
 
-def _can_be_swapped(change: Change) -> bool:
+def _is_files_for_files(change: Change) -> bool:
+    """Whether all that comes and goes are files that we know."""
     if isinstance(change.rows, Written):
         return True
-    return (
-        not change.removal.rows
-        and swap.is_plain(change.log)
-        and (change.rows is None or swap.fits(change.rows, change.log))
+    return change.rows is None and not change.removal.rows and swap.is_plain(change.log)
+
+
+def check_arrived(log: Log, arrived: BatchCounts, counted: BatchCounts, last: int) -> None:
+    """TransientError unless the tasks have met the rows that were counted, by expiration slot."""
+    met, wanted = arrived.by_expiration(last), counted.by_expiration(last)
+    for slot in sorted(met.keys() | wanted.keys()):
+        if met.get(slot, 0) != wanted.get(slot, 0):
+            what = f"{met.get(slot, 0)} new rows that expire in slot {slot}"
+            raise _source_was_changed(log, f"{what}, not {wanted.get(slot, 0)}")
+
+
+def _source_was_changed(log: Log, what: object) -> TransientError:
+    return TransientError(
+        f"{log.path} would hold {what}: the source was changed while it was read. The table was "
+        "left as it was. Run it again once nothing writes to the source's past."
     )
 
 

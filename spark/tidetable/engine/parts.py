@@ -12,16 +12,19 @@ its cell. For all others Spark or its Delta writes.
 from __future__ import annotations
 
 import json
+import logging
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -35,6 +38,7 @@ from tidetable.engine.arrange import Arrangement, task_column
 from tidetable.engine.source import reading
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import BatchCounts, expiry_column
+from tidetable.table import bounds, parts
 from tidetable.table.damage import DamagedTable
 from tidetable.table.log import DataFile, Log
 from tidetable.table.parts import Part, Recipe, write_parts
@@ -42,7 +46,10 @@ from tidetable.table.place import INCOMING
 from tidetable.table.statistics import kinds_of, statistics_columns
 from tidetable.table.storage import move_file, reader_uri
 
+_LOGGER = logging.getLogger(__name__)
+
 TOLD = "told"
+ROW = "row"
 _CODEC = "spark.sql.parquet.compression.codec"
 _CODECS = {"uncompressed": "none", "none": "none", "lz4_raw": "lz4", "lz4": "lz4"}
 _AS_NAMED = frozenset({"snappy", "gzip", "zstd", "brotli"})
@@ -56,8 +63,8 @@ _PLAIN = (
 class Written:
     """Files that tasks have written, which are no part of the table yet."""
 
-    log: Log
-    run: str
+    root: Path
+    incoming: str
     files: list[dict[str, Any]] = field(default_factory=list)
     counts: BatchCounts = field(default_factory=BatchCounts)
     """What came, as a count of the batch says it."""
@@ -75,8 +82,8 @@ class Written:
         return [self._placed(file) for file in self.files]
 
     def _placed(self, file: Mapping[str, Any]) -> dict[str, Any]:
-        path = file["path"].removeprefix(f"{INCOMING}/{self.run}/")
-        move_file(self.log.path, file["path"], path)
+        path = file["path"].removeprefix(f"{self.incoming}/")
+        move_file(str(self.root), file["path"], path)
         return {
             "add": {
                 "path": path,
@@ -90,18 +97,48 @@ class Written:
 
     def remove(self) -> None:
         """Deletes what was not moved."""
-        shutil.rmtree(_root(self.log) / INCOMING / self.run, ignore_errors=True)
+        shutil.rmtree(self.root / self.incoming, ignore_errors=True)
 
 
-def can_write(log: Log, plan: Plan) -> bool:
+def can_write(spark: SparkSession, log: Log, plan: Plan) -> bool:
     """Whether tasks can carry out the plan on this version."""
     in_place = plan.cells(Action.EXPIRE, Action.APPEND_AND_EXPIRE, Action.MOVE)
+    return not plan.moves and next(in_place, None) is None and can_load(spark, log)
+
+
+def can_load(spark: SparkSession, log: Log) -> bool:
+    """Whether tasks can write files of the table."""
     return (
-        not plan.moves
-        and next(in_place, None) is None
-        and swap.is_plain(log)
+        swap.is_plain(log)
         and all(is_plain_type(column.type) for column in data_schema(log))
+        and workers_have_arrow(spark)
     )
+
+
+@lru_cache(maxsize=4)
+def workers_have_arrow(spark: SparkSession) -> bool:
+    """Whether Python of the executors can do what is asked of it.
+
+    On this machine it is the same as here. Elsewhere it gets our code with the task, as it may not
+    be installed there; if it is another Python, or one without pyarrow, Spark writes by itself.
+    """
+    if str(spark.conf.get("spark.master", "")).startswith("local"):
+        return True
+    for module in (parts, bounds, sys.modules[__name__]):
+        cloudpickle.register_pickle_by_value(module)
+    here = (sys.version_info[:2], int(pa.__version__.split(".")[0]))
+    try:
+        (line,) = spark.range(0, 1, 1, 1).mapInArrow(partial(_same, here), "same boolean").collect()
+    except Exception as error:
+        _LOGGER.warning("Spark's workers cannot write files in Python, so Spark does: %s", error)
+        return False
+    return bool(line["same"])
+
+
+def _same(here: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    there = (sys.version_info[:2], int(pa.__version__.split(".")[0]))
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"same": [here == there] * batch.num_rows})
 
 
 def data_schema(log: Log) -> pa.Schema:
@@ -137,53 +174,85 @@ def written(
     `rows` are staged and have their cells; None if there are none. What has not been placed at the
     end is deleted.
     """
-    parts = list(_parts(log, plan, arrangement))
-    found = Written(log, run)
-    recipe = Recipe(
+    by_task = tuple(map(tuple, _parts(log, plan, arrangement)))
+    recipe = _recipe(spark, index, log, plan.last, run, by_task)
+    if rows is not None:
+        if arrangement.tasks == 1:
+            rows = rows.coalesce(1)
+        else:
+            task = task_column(arrangement, F.col(quoted(recipe.key)))
+            rows = rows.repartitionById(arrangement.tasks, task)
+    with _run(spark, recipe, rows) as (found, told):
+        _check_seen(index, log, plan, told)
+        yield found
+
+
+@contextmanager
+def loaded(
+    spark: SparkSession, index: Index, log: Log, last: int, rows: DataFrame, tasks: int, run: str
+) -> Iterator[Written]:
+    """The files of a load, as `written`. No file tells split points yet, so Spark samples."""
+    if tasks == 1:
+        rows = rows.coalesce(1)
+    else:
+        rows = rows.repartitionByRange(tasks, CELL_G, CELL_E, quoted(index.key))
+    with _run(spark, _recipe(spark, index, log, last, run, None), rows) as (found, _):
+        yield found
+
+
+def _recipe(
+    spark: SparkSession,
+    index: Index,
+    log: Log,
+    last: int,
+    run: str,
+    by_task: tuple[tuple[Part, ...], ...] | None,
+) -> Recipe:
+    return Recipe(
         root=str(_root(log)),
         incoming=f"{INCOMING}/{run}",
         schema=data_schema(log),
         key=index.key,
         expires_at=expiry_column(index),
         bounded=_bounded(log),
-        last=plan.last,
+        last=last,
         file_bytes=index.target_file_size,
         codec=_codec(spark),
-        parts=tuple(tuple(some) for some in parts),
+        parts=by_task,
     )
+
+
+@contextmanager
+def _run(
+    spark: SparkSession, recipe: Recipe, rows: DataFrame | None
+) -> Iterator[tuple[Written, list[dict[str, Any]]]]:
+    """The files that the tasks have written, and all that each task tells. `rows` has a partition
+    for each task."""
+    found = Written(Path(recipe.root), recipe.incoming)
     try:
-        with reading(but_not=log.path):
-            told = _told(spark, recipe, rows, arrangement)
+        with reading(but_not=recipe.root):
+            told = [] if rows is None else _job(_columns(rows, recipe), recipe)
+            if recipe.parts is not None:
+                # Spark may find that there are no rows at all, and starts no task then.
+                done = frozenset(one["task"] for one in told)
+                if any(own and task not in done for task, own in enumerate(recipe.parts)):
+                    tasks = len(recipe.parts)
+                    told += _job(spark.range(0, tasks, 1, tasks), recipe, done)
         found.files = [file for one in told for file in one["files"]]
         found.counts = _counts(told)
-        _check_seen(index, log, plan, parts, told)
-        yield found
+        yield found, told
     finally:
         found.remove()
 
 
-def _told(
-    spark: SparkSession, recipe: Recipe, rows: DataFrame | None, arrangement: Arrangement
-) -> list[dict[str, Any]]:
-    """What each task has told."""
-    told: list[dict[str, Any]] = []
-    if rows is not None:
-        names = [*recipe.schema.names, CELL_G, CELL_E, REASON]
-        if arrangement.tasks == 1:
-            rows = rows.coalesce(1)
-        else:
-            task = task_column(arrangement, F.col(quoted(recipe.key)))
-            rows = rows.repartitionById(arrangement.tasks, task)
-        told = _run(rows.select(*[quoted(name) for name in names]), recipe)
-    # Spark may find that there are no rows at all, and starts no task then.
-    done = frozenset(one["task"] for one in told)
-    if any(parts and task not in done for task, parts in enumerate(recipe.parts)):
-        tasks = spark.range(0, arrangement.tasks, 1, arrangement.tasks)
-        told += _run(tasks, recipe, done)
-    return told
+def _columns(rows: DataFrame, recipe: Recipe) -> DataFrame:
+    """What a task takes, as one column: `mapInArrow` asks the JVM for each by its name, and knows
+    no name with a backtick."""
+    names = [*recipe.schema.names, CELL_G, CELL_E, REASON]
+    return rows.selectExpr(f"struct({', '.join(map(quoted, names))}) AS {ROW}")
 
 
-def _run(
+def _job(
     frame: DataFrame, recipe: Recipe, done: frozenset[int] | None = None
 ) -> list[dict[str, Any]]:
     # One line from each task, no row of the user's.
@@ -206,7 +275,8 @@ def run_task(
             pass
         batches = iter(())
     if done is None or task not in done:
-        told = {"task": task, **write_parts(recipe, task, batches).as_json()}
+        rows = (pa.RecordBatch.from_struct_array(batch.column(0)) for batch in batches)
+        told = {"task": task, **write_parts(recipe, task, rows).as_json()}
         yield pa.RecordBatch.from_pydict({TOLD: [json.dumps(told)]})
 
 
@@ -240,7 +310,6 @@ def _check_seen(
     index: Index,
     log: Log,
     plan: Plan,
-    parts: Sequence[Sequence[Part]],
     told: Iterable[Mapping[str, Any]],
 ) -> None:
     """DamagedTable unless every stored row was seen by exactly one task."""

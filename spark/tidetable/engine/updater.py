@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -21,13 +21,14 @@ from tidetable.core.errors import Replay, TransientError, UserError
 from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Scheme
 from tidetable.engine import parts
-from tidetable.engine.arrange import spread
+from tidetable.engine.arrange import spread, tasks_of_load
 from tidetable.engine.commit import (
     Change,
     LostRace,
     Removal,
     alive_after,
     arrangement_of,
+    check_arrived,
     kept_rows,
     laid_out,
     removed_by,
@@ -229,7 +230,7 @@ class Updater:
         began = time.monotonic()
         self.source.begin()  # and reads nothing of it
         self._folders = None
-        after = self._commit(state, plan, None, note, {})
+        after = self._commit(state, plan, None, note, BatchCounts())
         if after is None:
             return None
         done = self._verified(after, state.log, plan, 0, began, Stragglers())
@@ -287,7 +288,11 @@ class Updater:
         batch = self._staged(first, last, schema_of(state.log))
         most = self._plan_for_any_batch(state, last)
         due = recount_slot(self.index, first, last)
-        if due is None and _tells_of_a_batch(state.note) and parts.can_write(state.log, most):
+        if (
+            due is None
+            and _tells_of_a_batch(state.note)
+            and parts.can_write(self.spark, state.log, most)
+        ):
             return self._update_in_one_job(state, batch, most, began)
         return self._update_counted_first(state, batch, last, due, began)
 
@@ -344,7 +349,7 @@ class Updater:
             if not self._write_quarantine(batch, counts, first, last, state):
                 return None
             self._say(f"slot {last}: {len(plan.touched)} cells")
-            after = self._commit(state, plan, batch, note, new_rows)
+            after = self._commit(state, plan, batch, note, counts)
             if after is None:
                 return None
             stored = sum(new_rows.values())
@@ -392,24 +397,42 @@ class Updater:
         plan: Plan,
         batch: DataFrame | None,
         note: Note,
-        new_rows: dict[Cell, int],
+        counts: BatchCounts,
     ) -> State | None:
-        """`batch` has been counted; None if no row comes."""
-        expired = state.note.expired_by(plan.last)
-        per_row = row_bytes(state.log)
-        with workbench(state.log, plan) as bench:
-            if per_row is not None and parts.can_write(state.log, plan):
-                new = {cell: rows * per_row for cell, rows in new_rows.items()}
-                with self._written(state, plan, batch, new, expired, note.run) as done:
+        """`counts` is what the batch held when it was counted; without one no row comes."""
+        log, expired = state.log, state.note.expired_by(plan.last)
+        new_rows = self._new_rows_by_cell(counts, plan)
+        batch = batch if new_rows else None  # else it need not be part of the write at all
+        with workbench(log, plan) as bench:
+            if parts.can_write(self.spark, log, plan):
+                with self._written_counted(state, plan, batch, new_rows, note) as done:
+                    check_arrived(log, done.counts, counts, plan.last)
                     return self._committed(state, plan, done, note, new_rows, bench)
             frame = kept_rows(self.spark, plan, self.scheme, bench)
-            if new_rows and batch is not None:  # else it need not be part of the write at all
+            if batch is not None:
                 fresh = batch.where(f"{REASON} IS NULL AND {alive_after(plan.last)}")
                 placed = with_cells(fresh.drop(REASON, RAW), self.scheme, plan)
                 frame = placed if frame is None else placed.unionByName(frame)
             if frame is not None:
-                frame = laid_out(self.spark, self.index, frame, state.log, plan, new_rows, expired)
+                frame = laid_out(self.spark, self.index, frame, log, plan, new_rows, expired)
             return self._committed(state, plan, frame, note, new_rows, bench)
+
+    def _written_counted(
+        self,
+        state: State,
+        plan: Plan,
+        batch: DataFrame | None,
+        new_rows: Mapping[Cell, int],
+        note: Note,
+    ) -> AbstractContextManager[parts.Written]:
+        """The files of the plan where it is known how many rows come into each cell."""
+        per_row = row_bytes(state.log)
+        if per_row is None and batch is not None:  # the first rows of a table, as in a load
+            rows = with_cells(batch.drop(RAW), self.scheme, plan)
+            return self._loaded(state.log, rows, plan.last, sum(new_rows.values()), note.run)
+        new = {cell: rows * (per_row or 0.0) for cell, rows in new_rows.items()}
+        expired = state.note.expired_by(plan.last)
+        return self._written(state, plan, batch, new, expired, note.run)
 
     def _committed(
         self,
@@ -525,20 +548,38 @@ class Updater:
                 if not self._write_quarantine(bad, counts, slot, slot, None):
                     return None
             log = self._required_log() if base is None else base
-            new = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
-            frame = with_cells(new.drop(REASON, RAW), self.scheme, None)
-            size = size_of(frame, note.live)
-            frame = spread(frame, self.index, size, cores(self.spark))
-            with workbench(log, None) as bench:
+            good = batch.where(f"{REASON} IS NULL AND {alive_after(slot)}")
+            frame = with_cells(good.drop(RAW), self.scheme, None)
+            with workbench(log, None) as bench, self._rows_of_load(log, frame, note) as rows:
                 everything = Removal(everything=bool(log.files))
+                if isinstance(rows, parts.Written):
+                    check_arrived(log, rows.counts, counts, slot)
                 planned = Planned.load(self.scheme, slot)
-                change = Change(log, frame, everything, bench, planned)
+                change = Change(log, rows, everything, bench, planned)
                 after = self._wrote(change, note, fence)
             if after is None:
                 return None
             return self._verified(after, log, None, note.live, began, Stragglers())
         finally:
             batch.unpersist()
+
+    def _rows_of_load(
+        self, log: Log, rows: DataFrame, note: Note
+    ) -> AbstractContextManager[DataFrame | parts.Written | None]:
+        """The rows of a load as a change has them: written by tasks, if these can."""
+        if not note.live:
+            return nullcontext(None)
+        if parts.can_load(self.spark, log):
+            return self._loaded(log, rows, note.slot, note.live, note.run)
+        tasks = tasks_of_load(size_of(rows, note.live), self.index, cores(self.spark))
+        return nullcontext(spread(rows.drop(REASON), self.index, tasks))
+
+    def _loaded(
+        self, log: Log, rows: DataFrame, last: int, number: int, run: str
+    ) -> AbstractContextManager[parts.Written]:
+        """The files of so many rows that come into a table without any."""
+        tasks = tasks_of_load(size_of(rows, number), self.index, cores(self.spark))
+        return parts.loaded(self.spark, self.index, log, last, rows, tasks, run)
 
     def _create(self, schema: StructType) -> None:
         """Makes the table; if the scheme is auto, with what the advisor chooses."""

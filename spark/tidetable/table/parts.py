@@ -86,8 +86,8 @@ class Recipe:
 
     file_bytes: int
     codec: str
-    parts: tuple[tuple[Part, ...], ...]
-    """What each task writes."""
+    parts: tuple[tuple[Part, ...], ...] | None
+    """What each task writes; None: whatever comes, as in a load."""
 
 
 @dataclass
@@ -112,7 +112,8 @@ class Told:
 def write_parts(recipe: Recipe, task: int, batches: Iterable[pa.RecordBatch]) -> Told:
     """Writes the parts of one task. `batches` are new rows with their cells, slots and reasons."""
     told = Told()
-    parts = {(part.g, part.e): part for part in recipe.parts[task]}
+    mine = None if recipe.parts is None else recipe.parts[task]
+    parts = None if mine is None else {(part.g, part.e): part for part in mine}
     new: list[pa.Table] = []
     size = 0
     for batch in batches:
@@ -130,7 +131,7 @@ def write_parts(recipe: Recipe, task: int, batches: Iterable[pa.RecordBatch]) ->
             new, size = [], 0
     arrived = dict(_by_part(recipe, parts, new))
     del new
-    for part in recipe.parts[task]:
+    for part in sorted(arrived, key=lambda one: (one.g, one.e)) if mine is None else mine:
         tables = list(_stored(recipe, part, told))
         if (fresh := arrived.pop(part, None)) is not None:
             tables.insert(0, fresh)
@@ -162,7 +163,7 @@ def _taken(rows: pa.Table, last: int) -> pa.Table:
 
 
 def _by_part(
-    recipe: Recipe, parts: Mapping[tuple[int, int], Part], new: Sequence[pa.Table]
+    recipe: Recipe, parts: Mapping[tuple[int, int], Part] | None, new: Sequence[pa.Table]
 ) -> Iterator[tuple[Part, pa.Table]]:
     """The new rows of each part that has some."""
     if not new:
@@ -172,16 +173,15 @@ def _by_part(
     found = list(zip(*(cells.column(i).to_pylist() for i in range(2)), strict=True))
     fitted = _fitted(rows, recipe.schema)
     for cell in found:
-        if cell not in parts:
-            raise RuntimeError(f"rows of cell {cell} have come to a task that does not write it")
-        if len(found) == 1:
-            yield parts[cell], fitted
+        part = Part(*cell) if parts is None else parts.get(cell)
+        if part is None:
+            # Not the rows that the plan was made for. They have been counted, so it will be seen.
             continue
-        g, e = (
-            pc.equal(rows.column(name), at) for name, at in zip((CELL_G, CELL_E), cell, strict=True)
-        )
-        here = pc.and_(g, e)
-        yield parts[cell], fitted.filter(here)
+        if len(found) == 1:
+            yield part, fitted
+            continue
+        of_g, of_e = pc.equal(rows.column(CELL_G), cell[0]), pc.equal(rows.column(CELL_E), cell[1])
+        yield part, fitted.filter(pc.and_(of_g, of_e))
 
 
 def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
