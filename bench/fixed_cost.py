@@ -2,8 +2,8 @@
 
     make bench-fixed
 
-Two tables of the same stream take turns in one warm session: one whose files Spark writes as such
-(engine/swap.py), and one that Spark's Delta writes in a private table (engine/workbench.py), as it
+Two tables of the same stream take turns in one warm session: one whose files tasks write in Arrow
+(engine/parts.py), and one that Spark's Delta writes in a private table (engine/workbench.py), as it
 does for tables with deletion vectors and in object stores. Every third slot has no row. Writes
 bench/results/fixed_cost.md.
 """
@@ -25,7 +25,7 @@ from rich.console import Console
 from bench.long_run import PERIOD, ROOT, describe, write_source
 from bench.machine import in_words, machine
 from tidetable.config import load_index
-from tidetable.engine import commit
+from tidetable.engine import swap
 from tidetable.engine.session import spark_session
 from tidetable.engine.updater import Updater
 
@@ -38,7 +38,7 @@ WARM_UP = 24
 UPDATES = 60
 EMPTY_EVERY = 3
 SCHEME: dict[str, object] = {"name": "sweep", "groups": 8}
-WAYS = {"swap": "Spark writes Parquet", "spark": "Spark's Delta writes in a private table"}
+WAYS = {"arrow": "tasks write in Arrow", "spark": "Spark's Delta writes in a private table"}
 console = Console(highlight=False)
 
 
@@ -80,16 +80,16 @@ def measured(folder: Path) -> dict[tuple[str, bool], list[float]]:
 @contextmanager
 def written_by(way: str) -> Iterator[None]:
     """While this lasts, no table is plain if Spark is to write it."""
-    usual = commit.swap.is_plain
+    usual = swap.is_plain
 
     def never(_: Log) -> bool:
         return False
 
-    commit.swap.is_plain = usual if way == "swap" else never
+    swap.is_plain = usual if way == "arrow" else never
     try:
         yield
     finally:
-        commit.swap.is_plain = usual
+        swap.is_plain = usual
 
 
 def page(seconds: dict[tuple[str, bool], list[float]], facts: dict[str, str]) -> str:
@@ -110,7 +110,7 @@ def page(seconds: dict[tuple[str, bool], list[float]], facts: dict[str, str]) ->
             f"| {statistics.median(some):.2f} | {min(some):.2f} |"
         )
     ratios = [
-        statistics.median(seconds["swap", rows]) / statistics.median(seconds["spark", rows])
+        statistics.median(seconds["arrow", rows]) / statistics.median(seconds["spark", rows])
         for rows in (False, True)
     ]
     return "\n".join(

@@ -20,9 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
 SCALA = "2.13"
 
-LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
-"""Writes to a disk without a process for every change of a file's mode (see jvm.py)."""
-
 # Delta asks for these, but pyspark brings its own, newer ones.
 BROUGHT_BY_PYSPARK = (
     (ROOT / "spark" / "tidetable" / "engine" / "brought_by_pyspark.txt").read_text().split()
@@ -35,10 +32,10 @@ def delta_package() -> str:
     return f"io.delta:delta-spark_{spark}_{SCALA}:{version('delta-spark')}"
 
 
-def resolve(*packages: str) -> list[Path]:
-    """Let Spark download `packages` and what they need. No session is started, only its JVM."""
+def resolve(package: str) -> list[Path]:
+    """Let Spark download `package` and what it needs. No session is started, only its JVM."""
     conf = SparkConf(loadDefaults=False)
-    conf.set("spark.jars.packages", ",".join(packages))
+    conf.set("spark.jars.packages", package)
     conf.set("spark.jars.excludes", ",".join(BROUGHT_BY_PYSPARK))
     conf.set("spark.jars.ivy", str(CACHE / "ivy"))
     gateway = launch_gateway(conf)
@@ -51,16 +48,15 @@ def resolve(*packages: str) -> list[Path]:
 
 def fetch(folder: Path) -> int:
     """Fill `folder` with the jars and return how many. Does nothing if they are there already."""
-    packages = [delta_package(), LOCAL_FILES]
-    wanted = "\n".join([*packages, *(f"without {jar}" for jar in BROUGHT_BY_PYSPARK), ""])
+    package = delta_package()
+    wanted = "\n".join([package, *(f"without {jar}" for jar in BROUGHT_BY_PYSPARK), ""])
     note = folder / "packages.txt"
     if note.exists() and note.read_text() == wanted:
         return len(list(folder.glob("*.jar")))
 
-    jars = resolve(*packages)
-    for package in packages:
-        if not any(package.split(":")[1] in jar.name for jar in jars):
-            sys.exit(f"Spark did not resolve {package}: it found {[jar.name for jar in jars]}.")
+    jars = resolve(package)
+    if not any(package.split(":")[1] in jar.name for jar in jars):
+        sys.exit(f"Spark did not resolve {package}: it found {[jar.name for jar in jars]}.")
     unfinished = folder.with_name(folder.name + ".unfinished")
     for old in (unfinished, folder):
         shutil.rmtree(old, ignore_errors=True)

@@ -16,18 +16,6 @@ from tidetable.core.errors import TidetableError, TransientError, UserError
 JARS = Path(".cache") / "jars"
 """Where `make setup` puts the Delta jars, below the project's root."""
 
-LOCAL_FILES = "spark.tidetable.localFiles"
-"""The setting that names the class of Hadoop's with which swap.py lets Spark write to a disk."""
-
-PLAIN_LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
-"""Where nothing is set: Hadoop's own, without the checksum files that nobody would read."""
-
-_QUICK_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
-"""The same, but it asks the system itself: Hadoop starts a process (`chmod`) for each file and each
-folder that it makes, which was a seventh of the time of an update at 1 GB."""
-
-_QUICK_JAR = "hadoop-bare-naked-local-fs"
-
 ARCHIVE = Path(".cache") / "spark.jsa"
 """Where archive.py puts Spark's classes as a JVM has them in memory."""
 
@@ -82,10 +70,7 @@ def delta_jars(project_root: Path) -> dict[str, str]:
         return delta_package()
     # On the class path rather than as spark.jars: nothing is copied at each start.
     path = ":".join(str(jar) for jar in jars)
-    settings = {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
-    if any(_QUICK_JAR in jar.name for jar in jars):
-        settings[LOCAL_FILES] = _QUICK_LOCAL_FILES
-    return settings
+    return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path}
 
 
 def delta_package() -> dict[str, str]:
