@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.quality.tables import SCHEMES, SLOT, Stored, Tables, Wrong
-from tests.workspace import at
+from tests.workspace import at, log_of
 from tidetable.engine.rebuild import rebuild
 from tidetable.engine.replay import replay
 from tidetable.engine.row_check import row_figures
@@ -24,6 +24,7 @@ from tidetable.quality.mend import wrong_checks
 from tidetable.quality.outcome import NOT_OF_THE_ROWS
 from tidetable.quality.suite import SIZE, checks
 from tidetable.table.history import Updates
+from tidetable.table.log import open_log
 from tidetable.table.report import UpdateReport
 
 STRICT = {"bad_rows_max": "5%", "check_rows_every": 7}
@@ -285,7 +286,7 @@ def test_more_files_than_the_scheme_leaves(grid: Wrong) -> None:
 
 def check_rows(tables: Tables, wrong: Wrong) -> dict[str, int]:
     """What an update does after a commit when it is due: counts, and hands the counts over."""
-    counted = row_figures(tables.spark, wrong.index, SLOT)
+    counted = row_figures(tables.spark, wrong.index, SLOT, log_of(wrong.index))
     state = wrong.state
     report = UpdateReport(
         slot=SLOT, as_of="", inserted=0, expired=0, dead_on_arrival=0, quarantined=0,
@@ -344,9 +345,11 @@ def test_reading_all_rows_finds_what_statistics_do_not_show(tables: Tables, grid
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_all_rows_of_a_right_table_are_right(tables: Tables, tmp_path: Path, scheme: str) -> None:
     right = tables.copy(scheme, tmp_path / "copy")
-    counted = row_figures(tables.spark, right.index, SLOT)
+    counted = row_figures(tables.spark, right.index, SLOT, log_of(right.index))
     assert counted == {**dict.fromkeys(CHECKED_ROWS, 0), "rows": 126}
-    before = row_figures(tables.spark, right.index, SLOT - 1, version=right.state.version - 1)
+    earlier = open_log(right.index.table, right.state.version - 1)
+    assert earlier is not None
+    before = row_figures(tables.spark, right.index, SLOT - 1, earlier)
     assert before == counted
 
 
@@ -355,7 +358,7 @@ def test_a_row_in_the_log_after_its_sweep_is_misplaced(tables: Tables, tmp_path:
     waiting = wrong.one(_g=1, _e=-1)
     swept = wrong.one(_insertion_slot=6, _expiration_slot=10)
     wrong.append([swept | {"_g": 1, "_e": -1}, waiting], wrong.note())
-    assert row_figures(tables.spark, wrong.index, SLOT)["misplaced"] == 1
+    assert row_figures(tables.spark, wrong.index, SLOT, log_of(wrong.index))["misplaced"] == 1
 
 
 def test_what_an_earlier_update_counted_does_not_count_for_this_one(

@@ -54,4 +54,8 @@ def rows_of(spark: SparkSession, log: Log, files: Sequence[DataFile]) -> DataFra
 
 def are_in_cells(files: Iterable[DataFile]) -> bool:
     """Whether the files lie where their cell says, as all do that Spark or we have written."""
-    return all(_CELL_FOLDER.match(file.path) for file in files)
+    for file in files:
+        folder = _CELL_FOLDER.match(file.path)
+        if folder is None or (int(folder[1]), int(folder[2])) != (file.cell.g, file.cell.e):
+            return False
+    return True

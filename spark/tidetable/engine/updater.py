@@ -699,7 +699,7 @@ class Updater:
             from tidetable.engine.row_check import row_figures
 
             self._say(f"slot {report.slot}: checking all rows")
-            checked = row_figures(self.spark, self.index, report.slot, version=report.version)
+            checked = row_figures(self.spark, self.index, report.slot, done.state.log)
             report = replace(report, checks=checked)
         if _is_due(self.index.quality.against_source_every, max(1, first), report.slot):
             report = replace(report, against_source=self._against_source(report))

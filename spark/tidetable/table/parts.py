@@ -187,8 +187,9 @@ def _by_part(
 def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of the table in their order and types; those that are not there are null."""
     columns = []
+    places = {name: place for place, name in enumerate(rows.column_names)}
     for wanted in schema:
-        place = rows.schema.get_field_index(wanted.name)
+        place = places.get(wanted.name, -1)
         if place < 0:
             columns.append(pa.chunked_array([pa.nulls(rows.num_rows, wanted.type)]))
             continue
@@ -206,7 +207,8 @@ def _stored(recipe: Recipe, part: Part, told: Told) -> Iterator[pa.Table]:
         told.seen[path] += 0
         place = Path(recipe.root, path)
         with pq.ParquetFile(place, coerce_int96_timestamp_unit="us") as file:
-            names = [name for name in recipe.schema.names if name in file.schema_arrow.names]
+            there = set(file.schema_arrow.names)
+            names = [name for name in recipe.schema.names if name in there]
             for group in _groups(file, recipe, part):
                 rows = file.read_row_group(group, columns=names, use_threads=False)
                 rows = (
@@ -224,8 +226,8 @@ def _groups(file: pq.ParquetFile, recipe: Recipe, part: Part) -> list[int]:
     key = recipe.schema.field(recipe.key).type
     if part.is_whole or pa.types.is_floating(key):  # whose bounds leave NaN out
         return list(groups)
-    names = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)]
-    place = names.index(recipe.key)
+    columns = file.metadata.schema
+    place = next(i for i in range(len(columns)) if columns.column(i).path == recipe.key)
     return [
         group
         for group in groups
