@@ -14,7 +14,8 @@ from tests.cli.handmade import make_table
 from tests.cli.runner import Outcome, tidetable
 from tests.workspace import SCHEMA, Workspace, row
 from tidetable.core.errors import UserError
-from tidetable.output.terminal import Output, visible, visible_json
+from tidetable.output.characters import visible, visible_json
+from tidetable.output.terminal import Output
 from tidetable.table.report import UpdateReport
 
 REPORT = UpdateReport(
@@ -79,7 +80,7 @@ def test_a_terminal_shows_which_commit_of_how_many_is_under_way(
     things: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = Output(file=StringIO(), force_terminal=True, width=100, highlight=False)
-    monkeypatch.setattr("tidetable.cli.output._OUT", screen)
+    monkeypatch.setattr("tidetable.output.terminal.OUT", screen)
     found = update(things, monkeypatch, UserError("The third is wrong."))
     assert "commits to make" not in found.err
     shown = screen.file.getvalue()  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from tests.workspace import Workspace, at
 from tidetable.advisor import Wishes, advise
 from tidetable.core.cell import LOG, MERGED_LOG, Cell, CellState
 from tidetable.output import show
+from tidetable.output.values import json_line
 from tidetable.table.note import Note
 from tidetable.table.report import UpdateReport
 from tidetable.table.status import Status
@@ -240,7 +241,7 @@ def test_seconds_are_shown_where_there_are_any() -> None:
 
 
 def test_json_of_any_value() -> None:
-    line = show.json_line(
+    line = json_line(
         {
             "time": datetime(2013, 1, 1, 5, tzinfo=UTC),
             "naive": datetime(2013, 1, 1, 5),  # noqa: DTZ001
@@ -266,7 +267,7 @@ def test_json_of_any_value() -> None:
 
 
 def test_json_knows_no_nan_and_only_text_as_names() -> None:
-    line = show.json_line({"x": [float("nan"), float("-inf"), 1.5], "m": {date(2013, 1, 1): True}})
+    line = json_line({"x": [float("nan"), float("-inf"), 1.5], "m": {date(2013, 1, 1): True}})
     assert json.loads(line) == {"x": ["NaN", "-Infinity", 1.5], "m": {"2013-01-01": True}}
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tidetable.cli import running
+from tidetable.cli.commands import Argument, Option, Panel, command
 from tidetable.cli.options import (
     AliveAt,
     AsJson,
@@ -26,7 +25,6 @@ from tidetable.cli.options import (
     parse_when,
 )
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,10 +41,10 @@ if TYPE_CHECKING:
 def update(
     index: IndexName,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Every slot that ends by this time.")
+        str | None, Option(help="Every slot that ends by this time.", metavar="TIME")
     ] = None,
-    slots: Annotated[int | None, typer.Option(metavar="N", help="The next N slots.", min=0)] = None,
-    fold: Annotated[bool, typer.Option("--fold", help="All of them in one commit.")] = False,
+    slots: Annotated[int | None, Option(help="The next N slots.", metavar="N", min=0)] = None,
+    fold: Annotated[bool, Option("--fold", "All of them in one commit.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Apply the next slots in order; makes the table when there is none.
@@ -114,16 +112,25 @@ def status(index: OptionalIndexName = None, as_json: AsJson = False) -> None:
     if index is None:
         _show_all(output(as_json))
         return
-    from tidetable.advisor.drift import drift
-    from tidetable.output import answers
-    from tidetable.table.state import IndexTable
-    from tidetable.table.status import status as read_status
+    from tidetable.table.state import IndexTable, chosen_of
+    from tidetable.table.status import status_of
 
-    described = load(index)
-    found = read_status(described)
-    parted = drift(found.index, IndexTable(described).required_state())
+    table = IndexTable(load(index))
+    state = table.required_state()
+    found, parted = status_of(table, state), None
+    if chosen_of(state.log) is not None:
+        from tidetable.advisor.drift import drift
+
+        parted = drift(found.index, state)
     data = found.as_json() | {"drift": None if parted is None else parted.as_json()}
-    output(as_json).answer(data, lambda: answers.standing(found, parted))
+    output(as_json).answer(data, lambda: _answers().standing(found, parted))
+
+
+def _answers() -> Any:
+    """How people see answers; a program has no time for it."""
+    from tidetable.output import answers
+
+    return answers
 
 
 def _show_all(out: Output) -> None:
@@ -147,17 +154,14 @@ def _show_all(out: Output) -> None:
 @command(Panel.DAILY, "tidetable plan flights_sweep --slot 7")
 def plan(
     index: IndexName,
-    slot: Annotated[
-        int | None, typer.Option("--slot", help="A later update than the next.", min=0)
-    ] = None,
+    slot: Annotated[int | None, Option("--slot", "A later update than the next.", min=0)] = None,
     as_json: AsJson = False,
 ) -> None:
     """What the next update would do to which cells, and why. Changes nothing, starts no JVM."""
-    from tidetable.output import answers
     from tidetable.table.status import outlook
 
     coming = outlook(load(index), slot)
-    output(as_json).answer(coming.as_json(), lambda: answers.planned(coming))
+    output(as_json).answer(coming.as_json(), lambda: _answers().planned(coming))
 
 
 # -- probe and scan ------------------------------------------------------------------------------
@@ -166,7 +170,7 @@ def plan(
 @command(Panel.DAILY, "tidetable probe flights_sweep N14228 --alive-at 2013-01-02T16:30:00Z")
 def probe(
     index: IndexName,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys.")] = None,
+    keys: Annotated[list[str] | None, Argument("KEY", "Keys.")] = None,
     key_from: KeyFrom = None,
     key_to: KeyTo = None,
     inserted_from: InsertedFrom = None,
@@ -177,7 +181,6 @@ def probe(
     as_json: AsJson = False,
 ) -> None:
     """The live rows of a key, of several keys, or of a range of keys."""
-    from tidetable.output import answers
     from tidetable.table.read import view
     from tidetable.table.restriction import Restriction, keys_or_range
 
@@ -193,7 +196,7 @@ def probe(
     seen = view(load(index), slot)
     out.rows(
         _sorted_rows(out, seen, wanted, engine),
-        lambda rows: answers.all_rows(seen.columns, rows, seen.slot, seen.as_of),
+        lambda rows: _answers().all_rows(seen.columns, rows, seen.slot, seen.as_of),
     )
 
 
@@ -206,13 +209,12 @@ def scan(
     inserted_to: InsertedTo = None,
     alive_at: AliveAt = None,
     slot: Slot = None,
-    count: Annotated[bool, typer.Option("--count", help="Only how many rows.")] = False,
+    count: Annotated[bool, Option("--count", "Only how many rows.")] = False,
     engine: EngineOption = Engine.DELTA_RS,
     as_json: AsJson = False,
 ) -> None:
     """All live rows, or how many there are."""
     from tidetable.config import format_time
-    from tidetable.output import answers
     from tidetable.table.read import view
     from tidetable.table.restriction import Restriction
 
@@ -229,12 +231,12 @@ def scan(
         total = _count(out, seen, wanted, engine)
         out.answer(
             {"count": total, "slot": seen.slot, "as_of": format_time(seen.as_of)},
-            lambda: answers.counted(total, seen.slot, seen.as_of),
+            lambda: _answers().counted(total, seen.slot, seen.as_of),
         )
         return
     out.rows(
         _rows(out, seen, wanted, engine),
-        lambda rows: answers.first_rows(seen.columns, rows, seen.slot, seen.as_of),
+        lambda rows: _answers().first_rows(seen.columns, rows, seen.slot, seen.as_of),
     )
 
 
@@ -295,10 +297,8 @@ def history(index: IndexName, last: Last = 20, as_json: AsJson = False) -> None:
 @command(Panel.DAILY, "tidetable quarantine flights_sweep --reason expiration")
 def quarantine(
     index: IndexName,
-    slot: Annotated[int | None, typer.Option("--slot", metavar="J", help="Of this slot.")] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="R", help="With this in the reason.")
-    ] = None,
+    slot: Annotated[int | None, Option("--slot", "Of this slot.", "J")] = None,
+    reason: Annotated[str | None, Option("--reason", "With this in the reason.", "R")] = None,
     last: Last = 20,
     as_json: AsJson = False,
 ) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidetable.cli.commands import Panel, command
 from tidetable.cli.options import AsJson
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:

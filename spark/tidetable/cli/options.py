@@ -6,24 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from tidetable.cli.commands import Argument, Option
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:
     from tidetable.config import Index
-
-_JSON = "tidetable.json"
-
-
-def _remember_json(ctx: typer.Context, wanted: bool) -> bool:
-    ctx.meta[_JSON] = wanted
-    return wanted
-
-
-def wants_json(ctx: typer.Context) -> bool:
-    """Whether --json was given: errors are told in the same way as answers."""
-    return bool(ctx.meta.get(_JSON, False))
 
 
 def _index_names(incomplete: str) -> list[str]:
@@ -35,39 +22,25 @@ def _index_names(incomplete: str) -> list[str]:
 
 
 IndexName = Annotated[
-    str,
-    typer.Argument(
-        metavar="INDEX", autocompletion=_index_names,
-        help="A name under include/indexes, or a YAML file.",
-    ),
-]  # fmt: skip
+    str, Argument("INDEX", "A name under include/indexes, or a YAML file.", _index_names)
+]
 OptionalIndexName = Annotated[
     str | None,
-    typer.Argument(
-        metavar="INDEX", autocompletion=_index_names,
-        help="A name under include/indexes, or a YAML file; without it all indexes.",
+    Argument(
+        "INDEX", "A name under include/indexes, or a YAML file; without it all indexes.",
+        _index_names,
     ),
 ]  # fmt: skip
 AsJson = Annotated[
-    bool,
-    typer.Option(
-        "--json", callback=_remember_json, is_eager=True,
-        help="One JSON object per line, for programs.",
-    ),
-]  # fmt: skip
-Last = Annotated[int, typer.Option("--last", metavar="N", help="The newest N.", min=1)]
-Slot = Annotated[
-    int | None, typer.Option("--slot", help="The table as it was after this earlier update.")
+    bool, Option("--json", "One JSON object per line, for programs.", asks_for_json=True)
 ]
-InsertedFrom = Annotated[
-    str | None, typer.Option("--inserted-from", metavar="T", help="Inserted at T or later.")
-]
-InsertedTo = Annotated[
-    str | None, typer.Option("--inserted-to", metavar="T", help="Inserted at T or earlier.")
-]
-AliveAt = Annotated[str | None, typer.Option("--alive-at", metavar="T", help="Still alive at T.")]
-KeyFrom = Annotated[str | None, typer.Option("--from", metavar="K", help="Keys from K on.")]
-KeyTo = Annotated[str | None, typer.Option("--to", metavar="K", help="Keys up to K.")]
+Last = Annotated[int, Option("--last", "The newest N.", "N", min=1)]
+Slot = Annotated[int | None, Option("--slot", "The table as it was after this earlier update.")]
+InsertedFrom = Annotated[str | None, Option("--inserted-from", "Inserted at T or later.", "T")]
+InsertedTo = Annotated[str | None, Option("--inserted-to", "Inserted at T or earlier.", "T")]
+AliveAt = Annotated[str | None, Option("--alive-at", "Still alive at T.", "T")]
+KeyFrom = Annotated[str | None, Option("--from", "Keys from K on.", "K")]
+KeyTo = Annotated[str | None, Option("--to", "Keys up to K.", "K")]
 
 
 class Engine(StrEnum):
@@ -77,7 +50,7 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-EngineOption = Annotated[Engine, typer.Option(help="What reads: delta-rs needs no JVM.")]
+EngineOption = Annotated[Engine, Option(help="What reads: delta-rs needs no JVM.")]
 
 
 def load(name: str) -> Index:

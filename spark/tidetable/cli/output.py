@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidetable.core.errors import TidetableError, TransientError, UserError
 from tidetable.core.failures import failure
+from tidetable.output.characters import visible
 from tidetable.output.remedies import as_command
-from tidetable.output.terminal import Output as Terminal
-from tidetable.output.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from tidetable.config import Index
     from tidetable.table.report import UpdateReport
 
-_OUT = Terminal(highlight=False)
-_ERR = Terminal(stderr=True, highlight=False)
 _DEBUG_SHOWS = "TIDETABLE_DEBUG=1 shows the whole error."
 
 Commits = AbstractContextManager["Callable[[UpdateReport], None]"]
@@ -66,7 +63,9 @@ class Output(ABC):
 
     def say(self, sentence: str) -> None:
         """To people, also to those who run a program."""
-        _ERR.print(visible(sentence, lines=True), markup=False, soft_wrap=True)
+        from tidetable.output.terminal import ERR
+
+        ERR.print(visible(sentence, lines=True), markup=False, soft_wrap=True)
 
 
 class JsonOutput(Output):
@@ -79,7 +78,7 @@ class JsonOutput(Output):
         *,
         notes: Sequence[str] = (),
     ) -> None:
-        from tidetable.output.show import json_line
+        from tidetable.output.values import json_line
 
         sys.stdout.write(json_line(data) + "\n")
         sys.stdout.flush()
@@ -100,7 +99,7 @@ class JsonOutput(Output):
         return nullcontext()
 
     def error(self, error: BaseException) -> int:
-        from tidetable.output.show import json_line
+        from tidetable.output.values import json_line
 
         told = _told(error)
         what = {
@@ -122,7 +121,9 @@ class ConsoleOutput(Output):
         notes: Sequence[str] = (),
     ) -> None:
         if picture is not None:
-            _OUT.print(picture(), markup=False)
+            from tidetable.output.terminal import OUT
+
+            OUT.print(picture(), markup=False)
         for note in notes:
             self.say(note)
 
@@ -131,18 +132,21 @@ class ConsoleOutput(Output):
         rows: Iterable[Mapping[str, Any]],
         picture: Callable[[Iterator[Mapping[str, Any]]], RenderableType],
     ) -> None:
-        _OUT.print(picture(iter(rows)), markup=False)
+        from tidetable.output.terminal import OUT
+
+        OUT.print(picture(iter(rows)), markup=False)
 
     @contextmanager
     def commits(self, index: Index, expected: int) -> Iterator[Callable[[UpdateReport], None]]:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         from tidetable.output.show import UpdateLines
+        from tidetable.output.terminal import ERR, OUT
 
-        lines = UpdateLines(_OUT)
+        lines = UpdateLines(OUT)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         # The bar is drawn where the lines go, if that is a terminal: so they go above it.
-        bar = _OUT if _OUT.is_terminal else _ERR
+        bar = OUT if OUT.is_terminal else ERR
         progress = Progress(*columns, console=bar, transient=True, disable=not bar.is_terminal)
         task = progress.add_task(_under_way(index, 0, expected), total=max(1, expected))
         done = bad = 0
@@ -165,13 +169,17 @@ class ConsoleOutput(Output):
             self.say("Nothing to do: another writer has applied these slots already.")
 
     def busy(self, what: str) -> AbstractContextManager[object]:
-        return _ERR.status(what) if _ERR.is_terminal else nullcontext()
+        from tidetable.output.terminal import ERR
+
+        return ERR.status(what) if ERR.is_terminal else nullcontext()
 
     def error(self, error: BaseException) -> int:
+        from tidetable.output.terminal import ERR
+
         expected = isinstance(error, TidetableError)
         told = _told(error)
         mark = "failed" if told.retry_can_help and not expected else "error"
-        _ERR.print(f"[bold red]{mark}:[/] ", end="")
+        ERR.print(f"[bold red]{mark}:[/] ", end="")
         self.say(told.told(as_command))
         if not expected:
             self.say(("A retry may help. " if told.retry_can_help else "") + _DEBUG_SHOWS)

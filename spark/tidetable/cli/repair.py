@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidetable.cli import running
+from tidetable.cli.commands import Panel, command
 from tidetable.cli.options import AsJson, IndexName, load
 from tidetable.cli.output import Output, output
-from tidetable.cli.root import Panel, command
 from tidetable.core.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,17 +1,11 @@
-"""The command itself: its options, and what becomes of an error.
-
-Exit status: 0 done (also when there was nothing to do), 1 failed but a retry can help,
-2 the user's input is wrong.
-"""
+"""The whole command line, made by Typer of the commands' descriptions."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Annotated, Any
+from functools import wraps
+from inspect import Signature, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -19,17 +13,11 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tidetable import __version__
-from tidetable.cli.options import wants_json
-from tidetable.cli.output import output
-from tidetable.core.errors import TidetableError
+from tidetable.cli import daily, init, planning, repair
+from tidetable.cli.commands import Argument, Described, Option, commands_of
+from tidetable.cli.ending import status_of
 
-
-class Panel(StrEnum):
-    """How --help groups the commands."""
-
-    DAILY = "Daily"
-    REPAIR = "Repair"
-    PLANNING = "Planning"
+_JSON = "tidetable.json"
 
 
 class Command(TyperCommand):
@@ -57,22 +45,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (TyperException, typer.Exit, typer.Abort):
             raise  # wrong usage, --help: typer's own affair
-        except BrokenPipeError:  # `| head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt as stop:
-            # What was under way knows more than nothing, or says nothing.
-            stopped = "Stopped. What was committed stays, and nothing is half done."
-            output(wants_json(ctx)).say(str(stop) or stopped)
-            raise typer.Exit(130) from None
-        except Exception as error:
-            if os.environ.get("TIDETABLE_DEBUG") and not isinstance(error, TidetableError):
-                raise
-            raise typer.Exit(output(wants_json(ctx)).error(error)) from None
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of Rust, which is no Exception
-                raise
-            raise typer.Exit(output(wants_json(ctx)).error(error)) from None
+            raise typer.Exit(status_of(error, bool(ctx.meta.get(_JSON, False)))) from None
 
 
 app = typer.Typer(
@@ -85,12 +59,61 @@ app = typer.Typer(
 )
 
 
-def command(
-    panel: Panel, example: str, *, hidden: bool = False
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a command of a function: where --help lists it, and a call that works."""
-    told = f"[bold]Example:[/] {escape(example)}"
-    return app.command(cls=Command, rich_help_panel=panel.value, epilog=told, hidden=hidden)
+# -- what a description says to Typer --------------------------------------------------------------
+
+
+def _remember_json(ctx: typer.Context, wanted: bool) -> bool:
+    ctx.meta[_JSON] = wanted
+    return wanted
+
+
+def _for_typer(hint: Any) -> Any:
+    """The type of a parameter with what is said of it in Typer's words."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, what = get_args(hint)[:2]
+    told: Any = what
+    if isinstance(what, Argument):
+        told = typer.Argument(metavar=what.metavar, help=what.help, autocompletion=what.completes)
+    elif isinstance(what, Option):
+        names = [] if what.name is None else [what.name]
+        told = typer.Option(
+            *names, metavar=what.metavar, help=what.help, min=what.min,
+            callback=_remember_json if what.asks_for_json else None, is_eager=what.asks_for_json,
+        )  # fmt: skip
+    return Annotated[kind, told]
+
+
+def _with_typers_words(function: Callable[..., None]) -> Callable[..., None]:
+    hints = get_type_hints(function, include_extras=True)
+
+    @wraps(function)
+    def called(**values: Any) -> None:
+        function(**values)
+
+    told = {name: _for_typer(hint) for name, hint in hints.items()}
+    parameters = signature(function).parameters.values()
+    made: Any = called
+    del made.__wrapped__  # Typer would look at the function itself
+    made.__annotations__ = told
+    made.__signature__ = Signature([one.replace(annotation=told[one.name]) for one in parameters])
+    return called
+
+
+def _add(command: Described) -> None:
+    told = f"[bold]Example:[/] {escape(command.example)}"
+    app.command(
+        cls=Command, rich_help_panel=command.panel.value, epilog=told, hidden=command.hidden
+    )(_with_typers_words(command.function))
+
+
+# In the order in which --help lists the commands.
+for _module in (daily, repair, init, planning):
+    for _command in commands_of(_module):
+        _add(_command)
+
+
+# -- the command itself ----------------------------------------------------------------------------
 
 
 def _version(wanted: bool) -> None:
@@ -106,11 +129,3 @@ def root(
     ] = False,
 ) -> None:
     """Delta tables whose rows expire."""
-
-
-def main() -> None:
-    """The entry point."""
-    if not os.environ.get("TIDETABLE_DEBUG"):
-        # Libraries log what they raise as well (Py4J a whole stack for Ctrl-C); we say it once.
-        logging.getLogger().addHandler(logging.NullHandler())
-    app()

@@ -13,11 +13,10 @@ from tidetable.output.show import (
     Column,
     fitted_table,
     human_bytes,
-    json_line,
     number_of,
-    plain,
     short_time,
 )
+from tidetable.output.values import json_line, plain
 from tidetable.table.bad_rows import BadRow, BadRows
 from tidetable.table.history_row import UpdateRow
 

@@ -8,11 +8,10 @@ there is no terminal nothing is wrapped or cut. Text that may come from data goe
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -23,7 +22,9 @@ from rich.text import Text
 from tidetable.config import format_time
 from tidetable.core.cell import LOG, Cell, CellState
 from tidetable.core.simulate import Simulation
-from tidetable.output.terminal import ENDLESS, visible, visible_json
+from tidetable.output.characters import visible
+from tidetable.output.terminal import ENDLESS
+from tidetable.output.values import plain
 from tidetable.table.report import UpdateReport
 from tidetable.table.status import Outlook, Status
 
@@ -559,39 +560,3 @@ def number_of(number: int, what: str) -> str:
 def short_time(time: str) -> str:
     """2013-01-02T14:00:00Z as 2013-01-02 14:00Z; seconds stay where there are any."""
     return time.replace("T", " ").replace(":00Z", "Z")
-
-
-def plain(value: Any) -> str:
-    """A value as a person reads it."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return _iso(value)
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).hex()
-    return value if isinstance(value, str) else str(value)
-
-
-def json_line(data: Any) -> str:
-    """One JSON object on one line, whatever types the user's columns have."""
-    try:
-        line = json.dumps(data, default=plain, ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError):  # JSON has no NaN, and names are text
-        line = json.dumps(_json_safe(data), ensure_ascii=False)
-    return visible_json(line)
-
-
-def _json_safe(data: Any) -> Any:
-    if isinstance(data, float) and not math.isfinite(data):
-        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
-    if isinstance(data, Mapping):
-        return {plain(name): _json_safe(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_json_safe(value) for value in data]
-    return data if isinstance(data, str | int | float | None) else plain(data)
-
-
-def _iso(moment: datetime) -> str:
-    if moment.tzinfo is None:
-        return moment.isoformat()
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

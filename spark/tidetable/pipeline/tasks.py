@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import (
 
 from tidetable.config import format_time, parse_time
 from tidetable.core.errors import TidetableError
-from tidetable.output.terminal import visible
+from tidetable.output.characters import visible
 from tidetable.pipeline.catalog import load_entry, project_root
 from tidetable.pipeline.dag_ids import by_hand_dag_id
 from tidetable.pipeline.endings import in_airflow, no_pointless_retry

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidetable.core.cell import Cell
 from tidetable.core.columns import CELL_E, CELL_G
@@ -73,6 +71,8 @@ def contents(log: Log, cells: Collection[Cell] | None = None) -> Contents:
 
 def hidden_rows(log: Log) -> dict[str, int]:
     """Rows hidden by deletion vectors, by file name."""
+    import pyarrow.compute as pc
+
     found: dict[str, int] = {}
     start = 0
     checkpoint = newest_checkpoint(log)
@@ -156,6 +156,8 @@ def _versions(log: Log, cells: Collection[Cell] | None) -> Iterator[list[Action]
 
 
 def _parts(log: Log, names: Iterable[str], kinds: Collection[str]) -> Iterator[pa.Table]:
+    import pyarrow.parquet as pq
+
     for name in names:
         with log.storage.open_input_file(f"_delta_log/{name}") as file:
             parquet = pq.ParquetFile(file)
@@ -165,6 +167,8 @@ def _parts(log: Log, names: Iterable[str], kinds: Collection[str]) -> Iterator[p
 
 def _of_cells(table: pa.Table, cells: Collection[Cell]) -> pa.Table:
     """Without the files of other cells: a large table's checkpoint has very many."""
+    import pyarrow.compute as pc
+
     values = pc.struct_field(table.column("add").combine_chunks(), "partitionValues")
     g, e = (pc.map_lookup(values, name, "first") for name in (CELL_G, CELL_E))
     place = pc.binary_join_element_wise(g, e, "/")

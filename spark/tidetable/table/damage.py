@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from tidetable.core.errors import Replay, TidetableError, UserError
 from tidetable.table.storage import is_on_file_system, reader_uri, storage
@@ -84,6 +82,8 @@ class LogFiles:
     """The files of a table's log, as they are stored."""
 
     def __init__(self, path: str) -> None:
+        import pyarrow.fs as pafs
+
         self.path = path
         self.storage = storage(path)
         selector = pafs.FileSelector(LOG, allow_not_found=True)
@@ -113,6 +113,8 @@ class LogFiles:
 
     def _newest_checkpoint(self) -> tuple[int, Damage | None]:
         """The first version that has to be read from a commit, and what is wrong before it."""
+        import pyarrow.parquet as pq
+
         hinted = self._hinted()
         whole = self.checkpoints()
         newest = max(whole, default=-1)
@@ -156,6 +158,8 @@ class LogFiles:
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """What the files that can be read say about the table as a whole, the oldest first."""
+        import pyarrow.parquet as pq
+
         for names in self.checkpoints().values():
             for name in names:
                 try:
@@ -171,6 +175,8 @@ class LogFiles:
 
     def features(self) -> frozenset[str]:
         """What the newest protocol that can be read asks of whoever reads or writes the table."""
+        import pyarrow.parquet as pq
+
         told: Mapping[str, Any] = {}
         for names in self.checkpoints().values():
             for name in names:
@@ -237,6 +243,8 @@ def damaged_text(text: bytes) -> str | None:
 
 def asides(path: str) -> list[str]:
     """The logs of a table that were set aside, the oldest first."""
+    import pyarrow.fs as pafs
+
     if is_on_file_system(path) and not Path(reader_uri(path)).is_dir():
         return []
     listed = storage(path).get_file_info(pafs.FileSelector("", allow_not_found=True))

@@ -17,9 +17,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.fs as pafs
-import pyarrow.parquet as pq
-
 from tidetable.core.errors import UserError
 from tidetable.table.log import Log
 from tidetable.table.stored import Stored, StoredFile, checked_file, checksum, coming_in
@@ -139,6 +136,8 @@ def missing_files(log: Log) -> list[str]:
     files and not for vectors. FileNotFoundError if the log of that time is gone.
     """
 
+    import pyarrow.fs as pafs
+
     def is_missing(path: str) -> bool:
         return bool(log.storage.get_file_info(path).type != pafs.FileType.File)
 
@@ -150,6 +149,8 @@ def missing_files(log: Log) -> list[str]:
 
 def named_files(log: Log) -> Named:
     """What the log says as of its version, from the newest checkpoint on."""
+    import pyarrow.parquet as pq
+
     named = Named()
     start = 0
     checkpoint = newest_checkpoint(log)
@@ -176,6 +177,8 @@ def last_checkpoint(log: Log) -> int | None:
 
 def newest_checkpoint(log: Log) -> tuple[int, list[str]] | None:
     """The version of the newest checkpoint and the names of its files."""
+    import pyarrow.fs as pafs
+
     listed = log.storage.get_file_info(pafs.FileSelector("_delta_log"))
     names = [found.path.rsplit("/", 1)[-1] for found in listed]
     whole: dict[int, list[str]] = {}
@@ -241,6 +244,8 @@ def _take_later(times: dict[str, datetime], removed: Mapping[str, Any], time: da
 
 def _commit_times(log: Log) -> dict[int, datetime]:
     """When the storage got each commit up to this version, as far as they are kept."""
+    import pyarrow.fs as pafs
+
     listed = log.storage.get_file_info(pafs.FileSelector("_delta_log"))
     named = ((_COMMIT.match(found.path.rsplit("/", 1)[-1]), found.mtime) for found in listed)
     times = {int(name[1]): time.astimezone(UTC) for name, time in named if name is not None}

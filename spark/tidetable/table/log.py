@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -21,7 +20,10 @@ from tidetable.core.errors import TransientError, UserError
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note, NoteKind
 from tidetable.table.place import PROPERTY_LAYOUT
-from tidetable.table.storage import reader_uri, storage
+from tidetable.table.storage import read_file, reader_uri, storage
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILE_COLUMNS = frozenset(
@@ -175,8 +177,7 @@ class Log:
     def commit(self, version: int) -> Commit | None:
         """What version `version` says about itself; None once the log of that time is cleaned."""
         try:
-            with self.storage.open_input_file(f"_delta_log/{version:020d}.json") as file:
-                text = file.read().decode()
+            text = read_file(self.path, f"_delta_log/{version:020d}.json").decode()
         except FileNotFoundError:
             return None
         if not text.strip():  # to delta-rs a version that changes nothing; nobody writes such a one
@@ -189,8 +190,8 @@ class Log:
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """All that version `version` says; FileNotFoundError once the log of that time is gone."""
-        with self.storage.open_input_file(f"_delta_log/{version:020d}.json") as file:
-            return [json.loads(line) for line in file.read().decode().splitlines() if line]
+        text = read_file(self.path, f"_delta_log/{version:020d}.json").decode()
+        return [json.loads(line) for line in text.splitlines() if line]
 
     def commits(self) -> Iterator[Commit]:
         """Commits from this version backwards, as far as the log is kept."""

@@ -12,7 +12,7 @@ from tidetable.core.cell import Cell, CellState
 from tidetable.core.errors import UserError
 from tidetable.core.plan import Action, Plan
 from tidetable.table.note import Note
-from tidetable.table.state import IndexTable
+from tidetable.table.state import IndexTable, State
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,13 @@ class Status:
 
 
 def status(index: Index) -> Status:
+    """Of the table as it is now."""
     table = IndexTable(index)
-    state = table.required_state()
+    return status_of(table, table.required_state())
+
+
+def status_of(table: IndexTable, state: State) -> Status:
+    """The same of a table whose state is known."""
     index = table.index
     scheme = index.build_scheme()
     cells = {cell: state.log.cells.get(cell, CellState()) for cell in scheme.cells()}

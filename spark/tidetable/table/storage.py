@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow.fs as pafs
-from deltalake.fs import DeltaStorageHandler
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 
 def reader_uri(path: str) -> str:
@@ -24,7 +25,19 @@ def is_on_file_system(path: str) -> bool:
 
 def storage(path: str) -> pafs.FileSystem:
     """A table's folder as a file system."""
+    # Not on the way of a probe: both cost more than what it reads from the log.
+    import pyarrow.fs as pafs
+    from deltalake.fs import DeltaStorageHandler
+
     return pafs.PyFileSystem(DeltaStorageHandler(reader_uri(path)))
+
+
+def read_file(table: str, path: str) -> bytes:
+    """All of a file below the table. FileNotFoundError if it is not there."""
+    if is_on_file_system(table):
+        return Path(reader_uri(table), path).read_bytes()
+    with storage(table).open_input_file(path) as file:
+        return bytes(file.read())
 
 
 def move_file(table: str, source: str, target: str) -> None:
@@ -59,6 +72,8 @@ def remove_folder(table: str, folder: str) -> None:
     if is_on_file_system(table):
         shutil.rmtree(Path(reader_uri(table)) / folder, ignore_errors=True)
         return
+    import pyarrow.fs as pafs
+
     selector = pafs.FileSelector(folder, recursive=True, allow_not_found=True)
     found = storage(table).get_file_info(selector)
     remove_files(table, [one.path for one in found if one.type == pafs.FileType.File])

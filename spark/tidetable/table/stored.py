@@ -17,14 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pyarrow.fs as pafs
+from typing import TYPE_CHECKING
 
 from tidetable.core.columns import CELL_E, CELL_G
 from tidetable.core.errors import UserError
 from tidetable.table.log import Log
 from tidetable.table.place import INCOMING, LOG_FOLDER, local_folder
 from tidetable.table.storage import reader_uri, storage
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CELL = rf"{CELL_G}=-?\d+/{CELL_E}=-?\d+"
@@ -148,6 +150,8 @@ def _walked(root: Path) -> Stored:
 
 def _listed(files: pafs.FileSystem) -> Stored:
     """An object store."""
+    import pyarrow.fs as pafs
+
     found = Stored()
     inside = re.compile(rf"^(.+?)/{LOG_FOLDER}/")
     tables = set()
@@ -270,6 +274,8 @@ def _prefixes_above(path: str) -> Iterator[str]:
 
 def _has_log(prefix: str) -> bool:
     """Whether there is a Delta log; not, if we may not look there."""
+    import pyarrow.fs as pafs
+
     try:
         found = storage(prefix).get_file_info(LOG_FOLDER)
     except OSError:
