@@ -79,7 +79,7 @@ def test_an_error_is_told_without_typer(things: Workspace) -> None:
     ("words", "told"),
     [
         (["probe", "x", "--no-such-option"], "No such option"),
-        (["plan", "x", "--slot", "-1"], "-1 is not in the range x>=0"),
+        (["plan", "x", "--slot", "-1"], "greater than or equal to 0"),
         (["probe"], "Missing argument"),
         (["status", "--help"], "Usage:"),
     ],
