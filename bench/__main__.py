@@ -19,12 +19,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.extra import why_no_chdb, why_no_iceberg
+from bench.extra import NAMES, why_not
 from bench.measured import Finished
 from bench.published import published
-from bench.results import RUN, write_results
+from bench.results import RUN, told_goals, write_results
 from bench.sizes import Choice, chosen
-from bench.systems.catalog import SESSION, SYSTEMS, Entry
+from bench.systems.catalog import SESSION, SYSTEMS, Entry, warming_up
 from tidetable.core.errors import TidetableError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,6 +79,8 @@ def run(choice: Choice, *, fresh: bool, keep: bool = False) -> int:
         return 0
     for file in write_results(choice, finished, json.loads(facts.read_text()), RESULTS):
         console.print(f"written: {file.relative_to(ROOT)}")
+    for line in told_goals(choice, finished):
+        console.print(line)
     return 1 if failures else 0
 
 
@@ -86,7 +88,7 @@ def measure(
     choice: Choice, pairs: Pairs, finished: Finished, facts: Path
 ) -> dict[tuple[str, str], str]:
     from bench.machine import machine
-    from bench.run import READ_ROUNDS, WARMED_UP, Runner
+    from bench.run import READ_ROUNDS, Runner
     from tidetable.engine.session import spark_session
 
     os.environ.setdefault("TIDETABLE_DRIVER_MEMORY", JVM_MEMORY)
@@ -125,7 +127,7 @@ def measure(
 
         runner = Runner(spark, CACHE, finished, run, step, console.print)
         every = dict.fromkeys(entry for entries in pairs.values() for entry in entries)
-        some = [entry for entry in every if entry.name in WARMED_UP]
+        some = [entry for entry in warming_up(every) if can_be_had(entry)]
         runner.warm_up(some, choice.size.warm_up_updates, choice.size.live_bytes)
         for name, entries in pairs.items():
             if entries:
@@ -153,22 +155,20 @@ def unfinished(choice: Choice, finished: Finished, *, fresh: bool) -> Pairs:
 
 
 def without_what_is_missing(pairs: Pairs) -> Pairs:
-    """The pairs without the engines that cannot be had here."""
-    for kind, name, why_not in (
-        ("clickhouse", "ClickHouse", why_no_chdb),
-        ("iceberg", "Iceberg", why_no_iceberg),
-    ):
-        if not any(entry.kind == kind for entries in pairs.values() for entry in entries):
-            continue
-        why = why_not(ROOT)
-        if why is None:
-            continue
-        console.print(f"{name} is left out: it cannot be installed here ({why}).")
-        pairs = {
-            workload: [entry for entry in entries if entry.kind != kind]
-            for workload, entries in pairs.items()
-        }
-    return pairs
+    """The pairs without what cannot be had here, which is said."""
+    needed = {entry.needs for entries in pairs.values() for entry in entries if entry.needs}
+    for need in sorted(needed):
+        if why := why_not(ROOT, need):
+            console.print(f"{NAMES[need]} is left out: it cannot be installed here ({why}).")
+    return {
+        workload: [entry for entry in entries if can_be_had(entry)]
+        for workload, entries in pairs.items()
+    }
+
+
+def can_be_had(entry: Entry) -> bool:
+    """Whether what it needs is there, or could be installed."""
+    return entry.needs is None or why_not(ROOT, entry.needs) is None
 
 
 def _names(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PACKAGES = ("pyspark", "delta-spark", "deltalake", "pyarrow", "chdb", "chdb-core")
+_PACKAGES = ("pyspark", "delta-spark", "deltalake", "pyarrow", "chdb", "chdb-core", "polars")
 
 
 def machine(spark: SparkSession) -> dict[str, str]:

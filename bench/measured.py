@@ -8,6 +8,13 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+METHOD = 2
+"""Goes up when what is measured changes; what was measured otherwise is measured again.
+
+2: ours with the defaults of a user (all rows checked, late rows looked for), and every sort of
+system warmed up in every run.
+"""
+
 
 @dataclass(frozen=True)
 class UpdateFigures:
@@ -54,6 +61,9 @@ class Measured:
     wrong: str | None = None
     """What is wrong with the rows it showed, if anything."""
 
+    method: int | None = None
+    """`METHOD` when it was measured; None: before there was a number."""
+
     @property
     def seconds(self) -> list[float]:
         return [update.seconds for update in self.updates]
@@ -69,6 +79,11 @@ class Measured:
     @property
     def update_s_max(self) -> float:
         return max(self.seconds)
+
+    @property
+    def update_max_of_median(self) -> float:
+        """How many times the usual update the largest one takes."""
+        return self.update_s_max / self.update_s_median
 
     @property
     def written_per_inserted(self) -> float:
@@ -113,9 +128,13 @@ class Finished:
         return Measured.from_json(json.loads(file.read_text())) if file.is_file() else None
 
     def is_finished(self, workload: str, system: str, digest: str, setting: str) -> bool:
-        """Whether this very pair has been measured: the same rows, the same setting."""
+        """Whether this very pair has been measured: the same rows, setting and method."""
         found = self.get(workload, system)
-        return found is not None and (found.digest, found.setting) == (digest, setting)
+        return found is not None and (found.digest, found.setting, found.method) == (
+            digest,
+            setting,
+            METHOD,
+        )
 
     def keep(self, measured: Measured) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ COLOURS = {
     "delta": "#b5622a",
     "clickhouse": "#6b8e23",
     "iceberg": "#7a5aa6",
+    "limit": "#8a949d",
 }
 MARKED = ("sweep", "rebuild", "zorder", "append_delete", "append_delete_dv", "liquid")
 """The lines of the second plot: more would be a tangle."""

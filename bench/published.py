@@ -12,7 +12,7 @@ from bench.measured import Measured, UpdateFigures
 _TEXT = frozenset({"workload", "system", "setting", "digest", "run", "wrong"})
 _WHOLE = frozenset(
     {"slot", "live_bytes", "inserted_bytes", "written_bytes", "files", "stored_bytes",
-     "expired_visible"}
+     "expired_visible", "method"}
 )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.goals import outcomes
+from bench.floor import told_floors
+from bench.goals import Outcome, outcomes
 from bench.measured import Finished, Measured
 from bench.noise import told as told_noise
 from bench.picture import MARKED, trade_off, update_by_update
@@ -106,20 +107,47 @@ def _missing(choice: Choice, by_workload: Mapping[str, Sequence[Measured]]) -> l
     ]
 
 
+def all_outcomes(
+    choice: Choice, by_workload: Mapping[str, Sequence[Measured]]
+) -> list[tuple[str, Outcome]]:
+    """The goals on every workload, each with the workload's name."""
+    return [
+        (name, one)
+        for name, found in by_workload.items()
+        for one in outcomes(choice.workload(name), {one.system: one for one in found})
+    ]
+
+
+def told_goals(choice: Choice, finished: Finished) -> list[str]:
+    """For the end of a run: the goals, and what an update takes of its floor."""
+    by_workload = _current(choice, finished)
+    lines = [
+        f"{name}: {one.goal}: {figure(one.value)}, {_sign(one)} {one.limit:g}: {one.told}"
+        for name, one in all_outcomes(choice, by_workload)
+    ]
+    floors = [
+        f"{name}: {told}" for name, found in by_workload.items() for told in told_floors(found)
+    ]
+    return [line.replace("*", "").replace("`", "") for line in [*lines, *floors]]
+
+
+def _sign(one: Outcome) -> str:
+    return "≥" if one.at_least else "≤"
+
+
 def _goals(choice: Choice, by_workload: Mapping[str, Sequence[Measured]]) -> list[str]:
-    rows = []
-    for name, found in by_workload.items():
-        systems = {one.system: one for one in found}
-        for one in outcomes(choice.workload(name), systems):
-            sign = "≥" if one.at_least else "≤"
-            rows.append([one.goal, name, f"{sign} {one.limit:g}", figure(one.reached), one.told])
+    rows = [
+        [one.goal, name, f"{_sign(one)} {one.limit:g}", figure(one.value), one.told]
+        for name, one in all_outcomes(choice, by_workload)
+    ]
     lines = ["For the default scheme, as ratios within one run."]
     if choice.size.live_bytes < GOALS_FROM:
         lines.append(
-            "They are set for 1 GB live and up: at this size the fixed cost of a commit, which all "
-            "have in common, is most of an update. Here they are for information."
+            "They are set for 1 GB live and up, but for that of update / limit at 1 MB: at this "
+            "size the fixed cost of a commit, which all have in common, is most of an update. Here "
+            "the others are for information."
         )
-    return [*lines, "", *markdown(("goal", "workload", "limit", "reached", ""), rows)]
+    return [*lines, "", *markdown(("goal", "workload", "limit", "ratio", ""), rows)]
 
 
 def _workload(choice: Choice, workload: Workload, found: Sequence[Measured]) -> list[str]:
@@ -130,6 +158,8 @@ def _workload(choice: Choice, workload: Workload, found: Sequence[Measured]) -> 
         "",
         *figures_table(found),
     ]
+    if floors := told_floors(found):
+        lines += ["", f"Against the floor under an update, medians: {'; '.join(floors)}."]
     if len({one.run for one in found}) > 1:
         lines += ["", _told_runs(found)]
     if any(one.system == DEFAULT for one in found) and (noise := told_noise(found, DEFAULT)):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from bench.collector import Collector
 from bench.data import Rows
-from bench.measured import Finished, Measured, UpdateFigures
+from bench.measured import METHOD, Finished, Measured, UpdateFigures
 from bench.systems.base import Found, Standing, System
 from bench.systems.catalog import Entry
 from bench.workload import Workload
@@ -33,9 +33,6 @@ READ_ROUNDS = 2
 
 KEYS_DELTA_RS = 6
 KEYS_SPARK = 3
-WARMED_UP = ("sweep", "sweep_log", "append_delete", "zorder", "liquid", "by_expiration", "iceberg")
-"""One system of each sort."""
-
 WARM_UP = Workload("warm_up", 12)
 WARM_UP_BYTES_MAX = 100_000_000
 WARM_UP_SHARE = 10
@@ -263,6 +260,7 @@ class Runner:
             scan_s_delta_rs=_median(attempt.scans_delta_rs_s),
             expired_visible=found.expired_visible,
             wrong=_wrong(found, rows),
+            method=METHOD,
         )
         self.finished.keep(measured)
         self._say(

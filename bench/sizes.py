@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench.systems.catalog import FOR_LONG_WINDOWS, SYSTEMS
+from bench.systems.catalog import FOR_LONG_WINDOWS, LIMITS, SYSTEMS
 from bench.workload import Workload
 from tidetable.core.errors import UserError
 
@@ -33,13 +33,13 @@ _WORKLOADS = {
 }
 
 _ALL = tuple(name for name in SYSTEMS if name not in FOR_LONG_WINDOWS)
-_STRONGEST = ("sweep", "rebuild", "append_delete_dv", "liquid", "by_expiration")
-_WITH_ZORDER = (*_STRONGEST, "zorder")
-_FEW = (
-    "sweep", "rebuild", "append_delete_dv", "zorder", "liquid", "by_expiration", "clickhouse",
+_STRONGEST = (
+    "sweep", "rebuild", "append_delete_dv", "liquid", "by_expiration", "clickhouse_drop", *LIMITS,
 )  # fmt: skip
+_WITH_ZORDER = (*_STRONGEST, "zorder", "zorder_no_dv", "sweep_by_expiration")
+_FEW = (*_WITH_ZORDER, "clickhouse")
 # Without append_delete_dv: delta-rs 1.6 stops for ever on its more than 512 files with vectors.
-_LONG_WINDOW = ("sweep", *FOR_LONG_WINDOWS, "optimize", "liquid")
+_LONG_WINDOW = ("sweep", *FOR_LONG_WINDOWS, "optimize", "liquid", *LIMITS)
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ SIZES = {
     for size in (
         # For the tests: as quick as it can be and still go through everything.
         Size("tiny", MB // 2, {"uniform_36": _ALL}, warm_up_updates=2),
+        # What an update costs when there is next to nothing to write.
+        Size("mini", MB, {"uniform_36": _ALL}),
         Size(
             "small",
             100 * MB,

@@ -49,6 +49,8 @@ def wins(found: Sequence[Measured]) -> list[Win]:
         return []
     listed = []
     for other in found:
+        if SYSTEMS[other.system].is_limit:  # nobody could use it instead
+            continue
         by = {}
         for measure, figure in _MEASURES.items():
             mine, theirs = figure(ours), figure(other)

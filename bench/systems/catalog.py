@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ class Entry:
 
     name: str
     kind: str
-    """`ours`, `delta`, `clickhouse` or `iceberg`."""
+    """`ours`, `delta`, `clickhouse`, `iceberg` or `limit`."""
 
     setting: str
     wins_because: str
@@ -43,14 +43,25 @@ class Entry:
 
     make: Maker
 
+    sort: str = ""
+    """Those of one sort use the same parts of an engine: one of them warms up for all."""
+
+    needs: str | None = None
+    """What has to be installed for it besides what the project has (extra.py)."""
+
     @property
     def is_ours(self) -> bool:
         return self.kind == "ours"
 
     @property
+    def is_limit(self) -> bool:
+        """Whether it is no system that anybody could use, but a floor under ours."""
+        return self.kind == "limit"
+
+    @property
     def takes_turns(self) -> bool:
-        """Whether it works in the session that all share; another engine is measured alone."""
-        return self.kind in ("ours", "delta")
+        """Whether it works in the process that all share; another engine is measured alone."""
+        return self.kind in ("ours", "delta", "limit")
 
 
 def _index(spark: SparkSession, rows: Rows, folder: Path, **scheme: Any) -> System:
@@ -59,16 +70,40 @@ def _index(spark: SparkSession, rows: Rows, folder: Path, **scheme: Any) -> Syst
     return Tidetable(spark, rows, folder, scheme)
 
 
+def _by_expiration(spark: SparkSession, rows: Rows, folder: Path) -> System:
+    return _index(spark, rows, folder, name="sweep", groups=rows.workload.period)
+
+
 def _peer(spark: SparkSession, rows: Rows, folder: Path, **habit: Any) -> System:
     from bench.systems.peers import Habit, Peer
 
     return Peer(spark, rows, folder, Habit(**habit))
 
 
+def _by_pyarrow(spark: SparkSession, rows: Rows, folder: Path) -> System:
+    from bench.systems.limit import Limit
+    from bench.systems.limit_pyarrow import Pyarrow
+
+    return Limit(spark, rows, folder, Pyarrow(), GROUPS)
+
+
+def _by_polars(spark: SparkSession, rows: Rows, folder: Path) -> System:
+    from bench.systems.limit import Limit
+    from bench.systems.limit_polars import Polars
+
+    return Limit(spark, rows, folder, Polars(), GROUPS)
+
+
 def _clickhouse(spark: SparkSession, rows: Rows, folder: Path, final: bool) -> System:
     from bench.systems.clickhouse import ClickHouse
 
     return ClickHouse(spark, rows, folder, final)
+
+
+def _clickhouse_partitions(spark: SparkSession, rows: Rows, folder: Path) -> System:
+    from bench.systems.clickhouse_partitions import ClickHouseByPartition
+
+    return ClickHouseByPartition(spark, rows, folder)
 
 
 def _iceberg(spark: SparkSession, rows: Rows, folder: Path, rewrite_every: int) -> System:
@@ -78,11 +113,26 @@ def _iceberg(spark: SparkSession, rows: Rows, folder: Path, rewrite_every: int) 
 
 
 def _ours(name: str, setting: str, wins_because: str, /, **scheme: Any) -> Entry:
-    return Entry(name, "ours", setting, wins_because, partial(_index, **scheme))
+    plain = scheme["name"] == "rebuild" or (
+        scheme["name"] == "sweep" and not scheme.get("deletion_vectors", False)
+    )
+    sort = "ours, whole files" if plain else "ours, deletion vectors"
+    return Entry(name, "ours", setting, wins_because, partial(_index, **scheme), sort)
 
 
 def _delta(name: str, setting: str, wins_because: str, /, **habit: Any) -> Entry:
-    return Entry(name, "delta", setting, wins_because, partial(_peer, **habit))
+    return Entry(name, "delta", setting, wins_because, partial(_peer, **habit), _sort(habit))
+
+
+def _sort(habit: Mapping[str, Any]) -> str:
+    """What of Delta a habit uses: another write, another DELETE, another OPTIMIZE."""
+    if habit.get("partitioned_by"):
+        return "delta, partitions"
+    if habit.get("clustered"):
+        return "delta, clustered"
+    if habit.get("optimize_every"):
+        return "delta, ZORDER" if habit.get("zorder") else "delta, OPTIMIZE"
+    return "delta, vectors" if habit.get("deletion_vectors", True) else "delta, whole files"
 
 
 _REWRITES_ALL = "few, sorted files: it writes the whole table at every update to have them"
@@ -94,11 +144,15 @@ _MARKS_ONLY = (
 _VECTORS_AND_FILES = f"deletion vectors, files of {OPTIMIZED_FILE_MB} MB"
 
 DEFAULT = "sweep"
+GROUPS = 8
+"""Of the default: without deletion vectors they make 36 files."""
+
+_LIMIT = "limit: a floor, not a system"
 
 ENTRIES = (
     _ours(
-        DEFAULT, "Sweep(8,1) without deletion vectors", "it is the default itself",
-        name="sweep", groups=8,
+        DEFAULT, f"Sweep({GROUPS},1) without deletion vectors", "it is the default itself",
+        name="sweep", groups=GROUPS,
     ),
     _ours(
         "sweep_log", "Sweep(9,1) with a log (deletion vectors)",
@@ -142,6 +196,12 @@ ENTRIES = (
         "made for long windows: groups are swept rarely, and a merged log keeps files few",
         name="sweep", groups=27, every=4, deletion_vectors=True, merge_log=10,
     ),
+    Entry(
+        "sweep_by_expiration", "ours",
+        "Sweep(p,1) without deletion vectors: a partition for each expiration slot, by our commits",
+        "each row is written once and dropped without a look; its files grow with the square of p",
+        _by_expiration, "ours, whole files",
+    ),
     _delta(
         "append_delete", "append, DELETE; no deletion vectors",
         "a DELETE by file rewrites all that holds an expired row, in one plain pass",
@@ -158,6 +218,14 @@ ENTRIES = (
         "a probe opens one or two files instead of one for each slot that waits; for that it "
         "writes the whole table at every update",
         optimize_every=1, zorder=True,
+    ),
+    _delta(
+        "zorder_no_dv",
+        "append, DELETE, OPTIMIZE ZORDER BY key at every update; no deletion vectors, files of "
+        f"{OPTIMIZED_FILE_MB} MB",
+        "a probe opens one or two files instead of one for each slot that waits; for that it "
+        "writes the whole table twice at every update",
+        deletion_vectors=False, optimize_every=1, zorder=True,
     ),
     _delta(
         "zorder_1gb",
@@ -190,17 +258,24 @@ ENTRIES = (
         _MARKS_ONLY, partitioned_by="insertion_slot",
     ),
     Entry(
+        "clickhouse_drop", "clickhouse",
+        "MergeTree PARTITION BY expiration slot, ORDER BY key; ALTER TABLE DROP PARTITION",
+        "another engine: a server's native code; each row is written once and dropped without a "
+        "look, and merges in the background are not in its seconds",
+        _clickhouse_partitions, "clickhouse", "chdb",
+    ),
+    Entry(
         "clickhouse", "clickhouse", "MergeTree ORDER BY key, TTL; background merges",
         "another engine: a server's native code and a sparse index of its own, merges in the "
         "background that are not in its seconds, and expired rows that stay visible until then",
-        partial(_clickhouse, final=False),
+        partial(_clickhouse, final=False), "clickhouse", "chdb",
     ),
     Entry(
         "clickhouse_final", "clickhouse",
         "MergeTree ORDER BY key, TTL; OPTIMIZE FINAL at every update",
         "another engine: a server's native code and a sparse index of its own; it merges the whole "
         "table at every update so that no expired row stays",
-        partial(_clickhouse, final=True),
+        partial(_clickhouse, final=True), "clickhouse", "chdb",
     ),
     Entry(
         "iceberg", "iceberg",
@@ -208,7 +283,16 @@ ENTRIES = (
         f"key every {OPTIMIZE_EVERY}; files of {OPTIMIZED_FILE_MB} MB",
         f"four of {OPTIMIZE_EVERY} updates only append and mark, the fifth rewrites the table by "
         "key; until then a probe opens the few new files besides",
-        partial(_iceberg, rewrite_every=OPTIMIZE_EVERY),
+        partial(_iceberg, rewrite_every=OPTIMIZE_EVERY), "iceberg", "iceberg",
+    ),
+    Entry(
+        "limit_pyarrow", "limit", f"{_LIMIT}; the bytes of `{DEFAULT}` by pyarrow and delta-rs",
+        "no system: it judges no row and is safe from nothing", _by_pyarrow, "limit, pyarrow",
+    ),
+    Entry(
+        "limit_polars", "limit", f"{_LIMIT}; the bytes of `{DEFAULT}` by Polars and delta-rs",
+        "no system: it judges no row and is safe from nothing", _by_polars, "limit, Polars",
+        "polars",
     ),
 )  # fmt: skip
 
@@ -216,3 +300,19 @@ SYSTEMS = {entry.name: entry for entry in ENTRIES}
 
 FOR_LONG_WINDOWS = ("tiers", "sweep_merged")
 """They pay only for windows of hundreds of slots, and are left out elsewhere."""
+
+LIMITS = tuple(entry.name for entry in ENTRIES if entry.is_limit)
+SWEEPS = ("sweep", "sweep_log", "sweep_merged", "sweep_by_expiration")
+"""Those of ours whose updates are held against the limits."""
+
+
+def warming_up(entries: Iterable[Entry]) -> list[Entry]:
+    """Who warms up for these: the first of each sort in the process that all share, even if only
+    some of them are measured, so that a part of a run begins as the whole does. Of engines that
+    are measured alone only those that are in it."""
+    alone = {entry.sort for entry in entries if not entry.takes_turns}
+    first: dict[str, Entry] = {}
+    for entry in ENTRIES:
+        if entry.takes_turns or entry.sort in alone:
+            first.setdefault(entry.sort, entry)
+    return list(first.values())

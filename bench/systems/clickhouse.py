@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.data import Rows
-from bench.systems.base import Found, Standing, System
-from bench.workload import SLOT, START
+from bench.systems.base import Found
+from bench.systems.merge_tree import TABLE, MergeTree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,43 +32,44 @@ _MERGED_BYTES_PER_S = 25_000_000
 _CARE = 3
 """A slot is so many times as long as a merge of everything should take, going by a trial."""
 
-_TABLE = "bench.live"
 _TRIAL = "bench.trial"
-_COLUMNS = "key, arrived_at, inserted_at, expires_at, payload"
 
 
 class FellBehind(Exception):
     """An update took longer than its slot, so rows expired that should be alive."""
 
 
-class ClickHouse(System):
+class ClickHouse(MergeTree):
     """A MergeTree with a TTL; with `final` every update also merges everything by force."""
 
     def __init__(self, spark: SparkSession, rows: Rows, folder: Path, final: bool) -> None:
         super().__init__(spark, rows, folder)
-        self.final = final
+        self.final = self.only_live = final
         work = self.workload.live_bytes if final else self.rows.bytes_of(1)
         self.slot_s = max(_SLOT_S_MIN, math.ceil(work / _MERGED_BYTES_PER_S))
         self._edge_0 = 0
-        self._slot = 0
-        self._session: Any = None
 
     def load(self) -> None:
-        from chdb import session  # type: ignore[import-not-found, unused-ignore]
+        super().load()
+        self._check_pace(0)
 
-        self._session = session.Session(str(self.folder / "clickhouse"))
-        self._run("CREATE DATABASE IF NOT EXISTS bench")
+    def _make(self) -> None:
         if self.final:
             self.slot_s = min(self.slot_s, self._tried_slot_s())
-        self._run(
-            f"CREATE TABLE {_TABLE} (key Int32, arrived_at DateTime64(6, 'UTC'), "
-            "inserted_at DateTime64(6, 'UTC'), expires_at DateTime64(6, 'UTC'), payload String, "
-            "exp_slot Int32, ttl_at DateTime('UTC')) ENGINE = MergeTree ORDER BY key TTL ttl_at "
+        super()._make()
+        self._edge_0 = math.ceil(time.time() + 3 + self.workload.live_bytes / _LOADED_BYTES_PER_S)
+
+    def _engine(self) -> str:
+        return (
+            "ENGINE = MergeTree ORDER BY key TTL ttl_at "
             f"SETTINGS merge_with_ttl_timeout = {TTL_TIMER_SLOTS * self.slot_s}"
         )
-        self._edge_0 = math.ceil(time.time() + 3 + self.workload.live_bytes / _LOADED_BYTES_PER_S)
-        self._insert([slot for slot in self.workload.slots if slot <= 0])
-        self._check_pace(0)
+
+    def _more_columns(self) -> str:
+        return ", ttl_at DateTime('UTC')"
+
+    def _more_values(self) -> str:
+        return f", toDateTime({self._edge_0} + e * {self.slot_s}, 'UTC')"
 
     def _tried_slot_s(self) -> int:
         """How long a slot has to be, by a forced merge of some rows: quick machines wait less."""
@@ -93,22 +94,9 @@ class ClickHouse(System):
     def update(self, slot: int) -> None:
         self._insert([slot])
         if self.final:
-            self._run(f"OPTIMIZE TABLE {_TABLE} FINAL")
+            self._run(f"OPTIMIZE TABLE {TABLE} FINAL")
         self._slot = slot
         self._check_pace(slot)
-
-    def _insert(self, slots: list[int]) -> None:
-        there = [f"slot={slot}" for slot in slots if self.rows.slot_folder(slot).is_dir()]
-        files = f"{self.rows.folder}/{{{','.join(there)}}}/*.parquet"
-        start_us = int(START.timestamp() * 1_000_000)
-        slot_us = int(SLOT.total_seconds() * 1_000_000)
-        # Rows expire inside a slot, never on its edge.
-        expires = f"toInt32(intDiv(toUnixTimestamp64Micro(expires_at) - {start_us}, {slot_us}) + 1)"
-        self._run(
-            f"INSERT INTO {_TABLE} SELECT {_COLUMNS}, {expires} AS e, "
-            f"toDateTime({self._edge_0} + e * {self.slot_s}, 'UTC') "
-            f"FROM file('{files}', Parquet) SETTINGS use_hive_partitioning = 0"
-        )
 
     def _check_pace(self, slot: int) -> None:
         late = time.time() - (self._edge_0 + (slot + 1) * self.slot_s)
@@ -118,49 +106,8 @@ class ClickHouse(System):
                 f"{self.slot_s} s here); the machine is too slow or too busy for it"
             )
 
-    # -- reading ---------------------------------------------------------------------------------
-
-    def standing(self) -> Standing:
-        parts, stored = self._row(
-            "SELECT count(), sum(bytes_on_disk) FROM system.parts "
-            "WHERE active AND database = 'bench' AND table = 'live'"
-        )
-        (written,) = self._row(
-            "SELECT sum(value) FROM system.events "
-            "WHERE event = 'WriteBufferFromFileDescriptorWriteBytes'"
-        )
-        (expired,) = self._row(f"SELECT countIf(exp_slot <= {self._slot}) FROM {_TABLE}")
-        return Standing(parts, stored, written, expired)
-
     def found(self, slot: int) -> Found:
         # Time goes on while others are read: from here on nothing more may expire.
-        found = self._row(
-            f"SELECT count(), countIf(exp_slot > {slot}), sumIf(key, exp_slot > {slot}) "
-            f"FROM {_TABLE}"
-        )
-        self._run(f"SYSTEM STOP TTL MERGES {_TABLE}")
-        return Found(*found)
-
-    def probe(self, key: int) -> int:
-        alive = "" if self.final else f" AND exp_slot > {self._slot}"
-        found = self._session.query(
-            f"SELECT key, inserted_at, expires_at, payload FROM {_TABLE} WHERE key = {key}{alive}",
-            "ArrowTable",
-        )
-        return int(found.num_rows)
-
-    def scan(self) -> int:
-        alive = "" if self.final else f" WHERE exp_slot > {self._slot}"
-        return self._row(f"SELECT sum(length(payload)) FROM {_TABLE}{alive}")[0]
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._run("DROP DATABASE IF EXISTS bench SYNC")
-            self._session.close()
-            self._session = None
-
-    def _run(self, sql: str) -> str:
-        return str(self._session.query(sql, "TSV")).strip()
-
-    def _row(self, sql: str) -> list[int]:
-        return [int(value) for value in self._run(sql).split("\t")]
+        found = super().found(slot)
+        self._run(f"SYSTEM STOP TTL MERGES {TABLE}")
+        return found

@@ -40,13 +40,12 @@ class Tidetable(DeltaSystem):
     def _described(self) -> dict[str, Any]:
         return {
             "name": "bench",
-            # Peers look neither for late rows nor at all rows again: here that is left out too.
+            # Nothing is turned off: late rows are looked for, and all rows checked, as often as for
+            # a user who writes nothing about it.
             "source": {
                 "path": f"{self._source}/{{%Y-%m-%dT%H}}",
                 "arrived_at": "arrived_at",
-                "recount_every": 0,
             },
-            "quality": {"check_rows_every": 0},
             "key": "key",
             "inserted_at": "inserted_at",
             "expires_at": "expires_at",

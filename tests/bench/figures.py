@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.measured import Measured, UpdateFigures
+from bench.measured import METHOD, Measured, UpdateFigures
 from bench.sizes import chosen
 from bench.systems.catalog import SYSTEMS
 
@@ -37,6 +37,7 @@ def measured(
         "updates": updates,
         "probe_ms_delta_rs": 50.0,
         "expired_visible": 0,
+        "method": METHOD,
         **more,
     }
     return Measured(**values)

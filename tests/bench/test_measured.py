@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.__main__ import unfinished
-from bench.measured import Finished
+from bench.measured import METHOD, Finished
 from bench.sizes import chosen
 from tests.bench.figures import measured
 
@@ -15,6 +15,7 @@ def test_figures_of_all_updates() -> None:
     assert found.update_s_median == 2
     assert found.update_s_mean == 3
     assert found.update_s_max == 6
+    assert found.update_max_of_median == 3
     assert found.written_per_inserted == 2.5
     assert found.stored_per_live == 1.05
 
@@ -46,3 +47,11 @@ def test_a_pair_that_met_other_rows_or_was_set_otherwise_is_not_finished(tmp_pat
     assert finished.is_finished(*pair, *here)
     assert not finished.is_finished(*pair, "other rows", here[1])
     assert not finished.is_finished(*pair, here[0], "another setting")
+
+
+def test_a_pair_that_was_measured_in_another_way_is_not_finished(tmp_path: Path) -> None:
+    finished = Finished(tmp_path)
+    for before in (None, METHOD - 1):
+        finished.keep(measured(method=before))
+        pair = ("uniform_36", "sweep")
+        assert not finished.is_finished(*pair, measured().digest, measured().setting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from bench.systems.catalog import SYSTEMS
@@ -39,3 +40,9 @@ def test_optimize() -> None:
     assert habit("zorder").optimize_sql(PLACE) == "OPTIMIZE delta.`t` ZORDER BY (key)"
     assert habit("liquid").optimize_sql(PLACE) == "OPTIMIZE delta.`t`"
     assert habit("zorder").optimize_every == 1
+
+
+def test_zorder_without_deletion_vectors_differs_from_zorder_in_nothing_else() -> None:
+    without = habit("zorder_no_dv")
+    assert not without.deletion_vectors
+    assert replace(without, deletion_vectors=True) == habit("zorder")

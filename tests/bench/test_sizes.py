@@ -39,7 +39,7 @@ def test_another_number_of_updates_has_results_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"size": "huge"}, "SIZE=huge: there is no huge. There are: tiny, small"),
+        ({"size": "huge"}, "SIZE=huge: there is no huge. There are: tiny, mini, small"),
         ({"size": "small", "systems": ["sweep", "magic"]}, "there is no magic"),
         ({"size": "small", "workloads": ["sunday"]}, "there is no sunday"),
     ],

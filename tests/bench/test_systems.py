@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bench.data import Rows
-from bench.extra import ICEBERG
+from bench.extra import is_there
 from bench.systems.base import Found, System
-from bench.systems.catalog import SYSTEMS, Entry
+from bench.systems.catalog import DEFAULT, LIMITS, SYSTEMS, Entry
 from bench.workload import Workload
+from tidetable.core.columns import EXPIRATION_SLOT
+from tidetable.table.log import arrow, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TINY = Workload("tiny", 36, live_bytes=300_000, updates=1)
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ROOT / ".cache" / "bench" / "packages"
 KEY = 7
 ONE_OF_EACH_SORT = (
-    "sweep", "no_rebuild", "append_delete", "append_delete_dv", "zorder", "liquid", "by_expiration",
-    "by_insertion", "clickhouse", "iceberg",
+    "sweep", "sweep_by_expiration", "no_rebuild", "append_delete", "append_delete_dv", "zorder",
+    "zorder_no_dv", "liquid", "by_expiration", "by_insertion", "clickhouse", "clickhouse_drop",
+    "iceberg", *LIMITS,
 )  # fmt: skip
 """The others differ in numbers only, and every run of the benchmark checks all of them so."""
 
@@ -44,22 +44,18 @@ def updated(entry: Entry, spark: SparkSession, rows: Rows, folder: Path) -> Syst
     return system
 
 
-def is_there(entry: Entry) -> bool:
-    if entry.kind == "clickhouse":
-        sys.path.append(str(PACKAGES))
-        return importlib.util.find_spec("chdb") is not None
-    if entry.kind == "iceberg":
-        return (ROOT / ICEBERG / "made-of.txt").is_file()
-    return True
+def needed(name: str) -> Entry:
+    entry = SYSTEMS[name]
+    if entry.needs is not None and not is_there(ROOT, entry.needs):
+        pytest.skip(f"what {name} needs is not installed; make bench installs it")
+    return entry
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_SORT)
 def test_a_system_shows_the_live_rows(
     name: str, spark: SparkSession, rows: Rows, tmp_path: Path
 ) -> None:
-    entry = SYSTEMS[name]
-    if not is_there(entry):
-        pytest.skip(f"what {name} needs is not installed; make bench installs it")
+    entry = needed(name)
     system = updated(entry, spark, rows, tmp_path)
     try:
         found = system.found(1)
@@ -76,3 +72,33 @@ def test_a_system_shows_the_live_rows(
         assert system.probe(KEY) > 0
     finally:
         system.close()
+
+
+def files(table: Path) -> set[tuple[object, ...]]:
+    """What the log says of the files: cell, rows, and bounds of all that has any."""
+    log = open_log(str(table))
+    assert log is not None
+    actions = arrow(log.table.get_add_actions(flatten=True)).read_all()
+    named = [
+        name
+        for name in actions.column_names
+        if name.startswith(("partition.", "min.", "max.")) or name == "num_records"
+    ]
+    assert {"partition._e", "min.key", "max.expires_at", f"min.{EXPIRATION_SLOT}"} <= set(named)
+    columns = (actions.column(name).to_pylist() for name in sorted(named))
+    return set(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_writes_the_files_of_the_default(
+    name: str, spark: SparkSession, rows: Rows, tmp_path: Path
+) -> None:
+    """The same rows in the same cells, in as many files: else it would be no floor under it."""
+    folders = {which: tmp_path / which for which in (DEFAULT, name)}
+    systems = {}
+    for which, folder in folders.items():
+        folder.mkdir()
+        systems[which] = updated(needed(which), spark, rows, folder)
+    assert files(folders[name] / "table") == files(folders[DEFAULT] / "table")
+    sizes = [system.standing().bytes for system in systems.values()]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
