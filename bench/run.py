@@ -220,11 +220,11 @@ class Runner:
         attempt.scans_delta_rs_s.append(_timed(system.scan))
         system.probe(keys[0])
         for key in keys:
-            read, began = _bytes_read(), time.monotonic()
+            read, began = bytes_read(), time.monotonic()
             found = system.probe(key)
             attempt.probes_ms.append(1000 * (time.monotonic() - began))
             if read is not None and system.reads_here:
-                attempt.probed_bytes.append((_bytes_read() or read) - read)
+                attempt.probed_bytes.append((bytes_read() or read) - read)
             attempt.probed_rows.append(found)
         if system.probe_at_once(keys[0]):
             for key in keys:
@@ -288,7 +288,7 @@ def _timed(act: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def _bytes_read() -> int | None:
+def bytes_read() -> int | None:
     """What this process has read from files so far, be it from a disk or from the cache.
 
     None where the system does not tell.

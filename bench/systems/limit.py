@@ -51,7 +51,7 @@ _LOADED_BYTES_MAX = 512 * 1024**2
 _DISTINCT_MIN = 3
 """A dictionary is worth it where a value comes so often on average."""
 
-_BOUNDED = {
+BOUNDED = {
     "key": "integer",
     "inserted_at": "timestamp",
     "expires_at": "timestamp",
@@ -85,7 +85,7 @@ class Form:
 
     codec: str
     dictionary: tuple[str, ...]
-    bounded: tuple[str, ...] = tuple(_BOUNDED)
+    bounded: tuple[str, ...] = tuple(BOUNDED)
     page_bytes: int = PAGE_BYTES
     group_bytes: int = GROUP_BYTES
 
@@ -264,9 +264,9 @@ def _statistics(found: Bounded) -> str:
     told = {
         name: bounds
         for name, (low, high) in found.bounds.items()
-        if (bounds := written_bounds(low, high, _BOUNDED[name])) is not None
+        if (bounds := written_bounds(low, high, BOUNDED[name])) is not None
     }
-    return statistics_json(found.rows, told, dict.fromkeys(_BOUNDED, 0))
+    return statistics_json(found.rows, told, dict.fromkeys(BOUNDED, 0))
 
 
 def _now_ms() -> int:

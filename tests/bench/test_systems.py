@@ -11,8 +11,8 @@ from bench.data import Rows
 from bench.extra import is_there
 from bench.systems.base import Found, System
 from bench.systems.catalog import DEFAULT, LIMITS, SYSTEMS, Entry
+from bench.systems.limit import BOUNDED
 from bench.workload import Workload
-from tidetable.core.columns import EXPIRATION_SLOT
 from tidetable.table.log import arrow, open_log
 
 if TYPE_CHECKING:
@@ -75,17 +75,16 @@ def test_a_system_shows_the_live_rows(
 
 
 def files(table: Path) -> set[tuple[object, ...]]:
-    """What the log says of the files: cell, rows, and bounds of all that has any."""
+    """What the log says of the files: cell, rows, and the bounds of ours."""
     log = open_log(str(table))
     assert log is not None
     actions = arrow(log.table.get_add_actions(flatten=True)).read_all()
-    named = [
-        name
-        for name in actions.column_names
-        if name.startswith(("partition.", "min.", "max.")) or name == "num_records"
+    named = [f"{bound}.{name}" for name in BOUNDED for bound in ("min", "max")]
+    columns = [
+        actions.column(name).to_pylist()
+        for name in ("partition._g", "partition._e", "num_records", *named)
     ]
-    assert {"partition._e", "min.key", "max.expires_at", f"min.{EXPIRATION_SLOT}"} <= set(named)
-    columns = (actions.column(name).to_pylist() for name in sorted(named))
+    assert all(value is not None for column in columns for value in column)
     return set(zip(*columns, strict=True))
 
 
