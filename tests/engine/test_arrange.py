@@ -24,7 +24,8 @@ from tidetable.core.split import KeyRange
 from tidetable.engine import parts
 from tidetable.engine.arrange import OWN_TASK_BYTES_MIN, Arrangement, arrange
 from tidetable.engine.updater import Updater
-from tidetable.table.log import DataFile, open_log
+from tidetable.table.files import DataFile
+from tidetable.table.log import open_log
 
 pytestmark = pytest.mark.spark
 

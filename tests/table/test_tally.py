@@ -16,7 +16,7 @@ from tidetable.config import Index
 from tidetable.core.cell import Cell
 from tidetable.engine.commit import publish
 from tidetable.table.damage import DamagedTable
-from tidetable.table.log import DataFile
+from tidetable.table.files import DataFile, Files
 from tidetable.table.note import Note
 from tidetable.table.state import IndexTable, State
 from tidetable.table.tally import disagreement, with_digests
@@ -51,7 +51,7 @@ def noted(**by_slot: int) -> Note:
     ],
 )
 def test_as_many_rows_in_other_slots(files: list[DataFile], wrong: str | None) -> None:
-    found = disagreement(files, noted(s3=1, s4=1))
+    found = disagreement(Files.listed(files), noted(s3=1, s4=1))
     assert found is None if wrong is None else found is not None and wrong in found
 
 
@@ -69,20 +69,21 @@ def test_as_many_rows_in_the_same_slots(
 ) -> None:
     """Of a later version only the cells can be told: somebody may have merged its files."""
     files = [file(1, 3, 3), file(1, 4, 4)]
-    note = with_digests(noted(s3=1, s4=1), files)
+    note = with_digests(noted(s3=1, s4=1), Files.listed(files))
     changed = [files[0], replace(files[1], **change)]
     for are_its_own, wrong in ((True, its_own), (False, later)):
-        found = disagreement(changed, note, are_its_own=are_its_own)
+        found = disagreement(Files.listed(changed), note, are_its_own=are_its_own)
         assert found is None if wrong is None else found is not None and wrong in found
-    assert disagreement(changed, noted(s3=1, s4=1)) is None  # of a version without digests
+    without_digests = noted(s3=1, s4=1)
+    assert disagreement(Files.listed(changed), without_digests) is None
 
 
 def test_bounds_that_a_reader_does_not_tell_are_no_other_bounds() -> None:
     files = [file(1, 3, 3), file(1, 4, 4)]
-    note = with_digests(noted(s3=1, s4=1), files)
+    note = with_digests(noted(s3=1, s4=1), Files.listed(files))
     untold = [replace(one, insertion=None, expiration=None) for one in files]
-    assert disagreement(untold, note) is None
-    found = disagreement([replace(one, key=("j", "k")) for one in untold], note)
+    assert disagreement(Files.listed(untold), note) is None
+    found = disagreement(Files.listed(replace(one, key=("j", "k")) for one in untold), note)
     assert found is not None
     assert "other slots or keys" in found
 
@@ -90,9 +91,9 @@ def test_bounds_that_a_reader_does_not_tell_are_no_other_bounds() -> None:
 def test_a_note_stays_small() -> None:
     note = noted(**{f"s{slot}": 1 for slot in range(2, 10)})
     files = [file(1, slot, slot, cell=Cell(slot, slot)) for slot in range(2, 10)]
-    digests = len(with_digests(note, files).dumps()) - len(note.dumps())
+    digests = len(with_digests(note, Files.listed(files)).dumps()) - len(note.dumps())
     many = [file(1, slot, slot, cell=Cell(slot, slot)) for slot in range(2, 1000)]
-    assert len(with_digests(note, many).dumps()) - len(note.dumps()) == digests < 90
+    assert len(with_digests(note, Files.listed(many)).dumps()) - len(note.dumps()) == digests < 90
 
 
 # -- on a table ------------------------------------------------------------------------------------

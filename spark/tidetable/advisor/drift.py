@@ -104,7 +104,7 @@ def workload_now(index: Index, state: State) -> Workload | None:
         return None
     return Workload(
         lifetimes=lifetimes,
-        bytes_per_row=max(1.0, sum(file.bytes for file in state.log.files) / state.log.rows),
+        bytes_per_row=max(1.0, state.log.files.bytes / state.log.rows),
         update_every=index.update_every,
         keep_versions_for=index.keep_versions_for,
         target_file_bytes=index.target_file_size,

@@ -54,7 +54,7 @@ def read_workload(spark: SparkSession, index: Index) -> Workload:
         )
     size = None
     if state is not None and state.log.rows:
-        size = sum(file.bytes for file in state.log.files) / state.log.rows
+        size = state.log.files.bytes / state.log.rows
     return workload_of(index, counts, row_bytes(lasting) if size is None else size)
 
 

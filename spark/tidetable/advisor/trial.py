@@ -114,7 +114,7 @@ def _stood(trial: Trial, probe_s: float, scan_s: float) -> ReadTimes:
     log = view(trial.index).log
     return ReadTimes(
         rows=log.rows,
-        bytes=sum(file.bytes for file in log.files),
+        bytes=log.files.bytes,
         files=len(log.files),
         marked=sum(file.has_deletions for file in log.files),
         probe_s=probe_s,

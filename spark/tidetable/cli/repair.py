@@ -134,7 +134,7 @@ def _show_rebuild(out: Output, state: State) -> None:
     from tidetable.output.show import human_bytes, number_of
 
     log = state.log
-    stored = sum(file.bytes for file in log.files)
+    stored = log.files.bytes
     sizes = {"cells": len(log.cells), "rows": log.rows, "files": len(log.files)}
     told = (
         f"Would write {number_of(log.rows, 'row')} again: {number_of(len(log.files), 'file')} "

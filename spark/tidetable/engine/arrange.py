@@ -8,7 +8,7 @@ and being values of the key itself they work for any type that has an order.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -24,7 +24,8 @@ from tidetable.core.split import SPLIT_BYTES_MIN, KeyRange, split_points
 from tidetable.engine.reuse import handed_over_column
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import expiry_column
-from tidetable.table.log import DataFile, Log
+from tidetable.table.files import Files
+from tidetable.table.log import Log
 
 OWN_TASK_BYTES_MIN = 16 * 1024 * 1024
 """A cell smaller than this shares a task: starting one takes as long as writing 2 to 4 MB."""
@@ -80,10 +81,10 @@ def arrange(
     return Arrangement(max(1, len(loads)), cells)
 
 
-def key_ranges(log: Log, files: Iterable[DataFile], key: str) -> list[KeyRange]:
+def key_ranges(log: Log, files: Files, key: str) -> list[KeyRange]:
     """The row groups of these files by key, from their footers."""
     found: list[KeyRange] = []
-    for file in sorted(files, key=lambda file: -file.bytes)[:FOOTERS_MAX]:
+    for file in files.largest(FOOTERS_MAX):
         with log.storage.open_input_file(file.path) as stream:
             footer = pq.read_metadata(stream)
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]

@@ -38,7 +38,8 @@ from tidetable.engine.workbench import Outcome, Workbench
 from tidetable.table.actions import removal_of
 from tidetable.table.append import NotTheNewest, transaction
 from tidetable.table.commits import commit
-from tidetable.table.log import DataFile, Log
+from tidetable.table.files import Files
+from tidetable.table.log import Log
 from tidetable.table.note import Note
 from tidetable.table.steps import Step, reached
 from tidetable.table.storage import remove_files
@@ -61,9 +62,9 @@ class Removal:
     rows: tuple[str, ...] = ()
     everything: bool = False
 
-    def files(self, log: Log) -> list[DataFile]:
+    def files(self, log: Log) -> Files:
         """The files of the cells that leave."""
-        return [file for file in log.files if self.everything or file.cell in self.cells]
+        return log.files if self.everything else log.files.of(self.cells)
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,8 @@ def alive_after(slot: int) -> str:
 
 def _stored(spark: SparkSession, bench: Workbench, cells: list[Cell]) -> DataFrame:
     """The rows of these cells."""
-    log, wanted = bench.log, set(cells)
-    files = [file for file in log.files if file.cell in wanted]
+    log = bench.log
+    files = log.files.of(cells)
     if swap.is_plain(log) and swap.are_in_cells(files):
         return swap.rows_of(spark, log, files)
     return bench.rows(spark).where(in_cells(cells))
@@ -225,8 +226,7 @@ def laid_out(
 
 def row_bytes(log: Log) -> float | None:
     """What a stored row takes; None if there is none."""
-    rows = sum(file.rows for file in log.files)
-    return sum(file.bytes for file in log.files) / rows if rows else None
+    return log.files.bytes / log.rows if log.rows else None
 
 
 def sizes_after(log: Log, plan: Plan, new: Mapping[Cell, float], expired: int) -> dict[Cell, int]:
@@ -243,7 +243,7 @@ def arrangement_of(
 ) -> Arrangement:
     """Tasks for cells of these sizes, cut by the keys of the files that are replaced."""
     read = {*read_again(plan, log), *plan.cells(Action.MOVE)}
-    replaced = [file for file in log.files if file.cell in read] or log.files
+    replaced = log.files.of(read) or log.files
     return arrange(
         sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
     )
@@ -283,7 +283,7 @@ def write_commit(
     any, TransientError, with the table as it was.
     """
     log = change.log
-    if log.table.transaction_version(fence) is not None:
+    if log.is_used_up(fence):
         raise LostRace(f"{fence} is used up")
     outcome = _outcome(spark, change)
     reached(Step.FILES_WRITTEN)
@@ -389,8 +389,7 @@ def _check_rows(change: Change, actions: list[dict[str, Any]], note: Note) -> No
     after = files_after(change.log, actions)
     wrong = disagreement(after, note, are_its_own=False)
     if wrong is None and change.planned is not None:
-        known = {file.path for file in change.log.files}
-        wrong = change.planned.misfit([file for file in after if file.path not in known])
+        wrong = change.planned.misfit(after.without(change.log.files))
     if wrong is not None:
         raise OtherRows(wrong)
 

@@ -40,7 +40,8 @@ from tidetable.engine.sql import quoted
 from tidetable.engine.staging import BatchCounts, expiry_column
 from tidetable.table import bounds, parts
 from tidetable.table.damage import DamagedTable
-from tidetable.table.log import DataFile, Log
+from tidetable.table.files import Files
+from tidetable.table.log import Log
 from tidetable.table.parts import Part, Recipe, write_parts
 from tidetable.table.place import INCOMING
 from tidetable.table.statistics import kinds_of, statistics_columns
@@ -143,7 +144,7 @@ def _same(here: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 def data_schema(log: Log) -> pa.Schema:
     """The columns of a data file of the table, all of them nullable, as Spark writes them."""
-    told = pa.schema(log.table.schema().to_arrow())
+    told = pa.schema(log.schema.to_arrow())
     columns = (column for column in told if column.name not in (CELL_G, CELL_E))
     return pa.schema([pa.field(column.name, column.type) for column in columns])
 
@@ -296,14 +297,14 @@ def _parts(log: Log, plan: Plan, arrangement: Arrangement) -> Iterator[list[Part
     yield from tasks
 
 
-def files_read(log: Log, plan: Plan) -> list[DataFile]:
+def files_read(log: Log, plan: Plan) -> Files:
     """The files whose live rows are written again."""
     cells = {
         cell
         for cell in plan.cells(Action.REWRITE)
         if cell in log.cells and log.cells[cell].some_live(plan.last)
     }
-    return [file for file in log.files if file.cell in cells]
+    return log.files.of(cells)
 
 
 def _check_seen(

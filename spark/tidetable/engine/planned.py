@@ -7,14 +7,15 @@ does not mean that they found the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidetable.core.cell import Cell, CellState
 from tidetable.core.places import Places
 from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Scheme
-from tidetable.table.log import DataFile, Log
+from tidetable.table.files import DataFile
+from tidetable.table.log import Log
 
 _EXPIRE_IN_PLACE = (Action.EXPIRE, Action.APPEND_AND_EXPIRE)
 
@@ -42,8 +43,9 @@ class Planned:
         places = Places(scheme, scheme.fold(1, slot) if slot >= 1 else None)
         return Planned(places, slot, _rows_by_cell(plan, log, new))
 
-    def misfit(self, added: Sequence[DataFile]) -> str | None:
+    def misfit(self, added: Iterable[DataFile]) -> str | None:
         """What is wrong with the files, to be read after "would hold"; None if nothing is."""
+        added = list(added)
         for file in added:
             if (wrong := self._misplaced(file)) is not None:
                 return f"{wrong} in {file.path}"

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidetable.core.columns import CELL_E, CELL_G
-from tidetable.table.log import DataFile, Log
+from tidetable.table.files import DataFile
+from tidetable.table.log import Log
 from tidetable.table.statistics import statistics_columns
 from tidetable.table.storage import is_on_file_system, reader_uri
 
@@ -35,17 +36,17 @@ def is_plain(log: Log) -> bool:
     return (
         is_on_file_system(root)
         and not any(character in _IN_GLOBS for character in root)
-        and log.table.protocol().min_writer_version <= _PLAIN_WRITER
+        and log.protocol.min_writer_version <= _PLAIN_WRITER
         and statistics_columns(log) is not None
     )
 
 
 def schema_of(log: Log) -> StructType:
     """The table's columns as Spark has them."""
-    return StructType.fromJson(json.loads(log.table.schema().to_json()))
+    return StructType.fromJson(json.loads(log.schema.to_json()))
 
 
-def rows_of(spark: SparkSession, log: Log, files: Sequence[DataFile]) -> DataFrame:
+def rows_of(spark: SparkSession, log: Log, files: Iterable[DataFile]) -> DataFrame:
     """The rows of these files, with their cells."""
     root = reader_uri(log.path)
     reader = spark.read.schema(schema_of(log)).option("basePath", root)

@@ -140,9 +140,9 @@ class Updater:
 
     # -- what callers use --------------------------------------------------------------------------
 
-    def state(self) -> State | None:
-        """Where the index stands; None before its first load."""
-        state = self.table.state()
+    def state(self, before: Log | None = None) -> State | None:
+        """Where the index stands; None before its first load. `before`: see `IndexTable.log`."""
+        state = self.table.state(before=before)
         self._follow_choice()
         self.check_places()
         return state
@@ -455,7 +455,7 @@ class Updater:
         except LostRace:
             return None
         reached(Step.COMMITTED)
-        log = self._state_after_commit().log
+        log = self._state_after_commit(change.log).log
         for version, found in log.notes():
             if found.run == note.run:
                 # Somebody may have committed after it.
@@ -683,8 +683,8 @@ class Updater:
                 by_cell[cell] = by_cell.get(cell, 0) + rows
         return by_cell
 
-    def _state_after_commit(self) -> State:
-        state = self.state()
+    def _state_after_commit(self, before: Log | None = None) -> State:
+        state = self.state(before)
         if state is None:
             raise TransientError(
                 f"The table {self.index.table} went away while it was being updated. Run it again."
@@ -729,8 +729,7 @@ class Updater:
         """The commit of `state` with its report, after Delta's own figures have been compared with
         its note."""
         after, note = state.log, state.note
-        known = {file.path for file in before.files}
-        written = [file for file in after.files if file.path not in known]
+        written = after.files.without(before.files)
         if (wrong := disagreement(after.files, note)) is not None:
             raise DamagedTable(
                 f"Version {after.version} of {self.index.table} holds {wrong}. The source may have "
@@ -751,8 +750,8 @@ class Updater:
             dead_on_arrival=note.dead_on_arrival,
             quarantined=note.quarantined,
             live=note.live,
-            rewritten_rows=sum(file.rows for file in written) - stored,
-            written_bytes=sum(file.bytes for file in written),
+            rewritten_rows=written.rows - stored,
+            written_bytes=written.bytes,
             cells=len(touched),
             seconds=round(time.monotonic() - began, 3),
             version=after.version,

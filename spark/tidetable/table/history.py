@@ -12,11 +12,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.json as pj
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -39,6 +37,7 @@ from tidetable.table.newest import lowest_of_newest
 from tidetable.table.note import Note, NoteKind
 from tidetable.table.place import updates_path
 from tidetable.table.read import rows as python_rows
+from tidetable.table.records import as_table
 from tidetable.table.report import UpdateReport
 from tidetable.table.state import resolved
 
@@ -203,7 +202,7 @@ class Updates:
     def _writer(self, log: Log) -> str:
         """By which id the rows of this table's commits are written, so that each is there once."""
         # The version counts from 0 again in a table that was made anew: its id tells them apart.
-        return f"{self.index.name}#updates#{log.table.metadata().id}"
+        return f"{self.index.name}#updates#{log.metadata.id}"
 
     def _log(self) -> Log | None:
         """The table's log; None if there is none, UserError if it is not ours."""
@@ -275,7 +274,7 @@ class Updates:
             rewritten_rows=rewritten,
             written_bytes=written,
             files=len(log.files),
-            bytes=sum(file.bytes for file in log.files),
+            bytes=log.files.bytes,
             cells=len(touched) if report is None else report.cells,
             imbalance=round(imbalance(alike(sizes).values()), 4) if note.live else None,
             seconds=None if report is None else report.seconds,
@@ -396,13 +395,7 @@ def _open(log: Log, version: int) -> Log:
 
 
 def _stored(rows: Sequence[UpdateRow]) -> pa.Table:
-    # By way of JSON: to make an array of Python values pyarrow imports pandas, a second or two.
-    lines = "".join(json.dumps(_flat(row)) + "\n" for row in rows).encode()
-    return pj.read_json(
-        BytesIO(lines),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        parse_options=pj.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="error"),
-    )
+    return as_table(map(_flat, rows), SCHEMA)
 
 
 def _flat(row: UpdateRow) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Metadata, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.table import ProtocolVersions
 
 from tidetable.core.cell import Cell, CellState
-from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.errors import TransientError, UserError
 from tidetable.table.damage import Damage, DamagedLog, LogFiles, damaged_text
 from tidetable.table.note import Note, NoteKind
@@ -25,18 +25,14 @@ from tidetable.table.storage import read_file, reader_uri, storage
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
+    from tidetable.table.files import Files
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FILE_COLUMNS = frozenset(
-    {
-        "path", "size_bytes", "num_records", f"partition.{CELL_G}", f"partition.{CELL_E}",
-        f"min.{INSERTION_SLOT}", f"max.{INSERTION_SLOT}",
-        f"min.{EXPIRATION_SLOT}", f"max.{EXPIRATION_SLOT}",
-    }
-)  # fmt: skip
 _PLAIN_KEYS = frozenset({"string", "byte", "short", "integer", "long"})
 """Bounds of these are the same whoever reads them; and to turn times into Python imports pandas."""
 
 
+_NOT_OF_FILES = frozenset({"protocol", "metaData", "domainMetadata"})
 _OF_CATALOGS = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 
 
@@ -56,27 +52,6 @@ class CatalogManaged(UserError):
 def arrow(stream: Any) -> pa.RecordBatchReader:
     """What delta-rs hands out, for pyarrow. (pa.table() would do, but imports pandas: a second.)"""
     return pa.RecordBatchReader.from_stream(stream)
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file of the table's current version."""
-
-    path: str
-    cell: Cell
-    rows: int
-    """Rows that a reader sees: deletion vectors are taken off."""
-
-    bytes: int
-    insertion: tuple[int, int] | None
-    """Least and greatest slot; None: the statistics do not tell. With deletions they are those of
-    all rows that ever were in it."""
-
-    expiration: tuple[int, int] | None
-    key: tuple[Any, Any] | None
-    """Bounds of the keys, if these are texts or whole numbers; long texts are cut off."""
-
-    has_deletions: bool
 
 
 @dataclass(frozen=True)
@@ -161,8 +136,43 @@ class Log:
 
     def __init__(self, path: str, table: DeltaTable) -> None:
         self.path = path
-        self.table = table
         self.version: int = table.version()
+        self._opened = table
+        self._used_up: frozenset[str] = frozenset()
+
+    def followed(self) -> Log | None:
+        """The newest version, made of this one and of what each commit since says of its files.
+
+        None if that is not all: there is none, or one says more. Then the log has to be opened,
+        which takes reading all of it.
+        """
+        newest = self
+        try:
+            while (commit := newest.commit(newest.version + 1)) is not None:
+                actions = [json.loads(line) for line in commit.text.splitlines() if line]
+                if not all(_only_names_files(action) for action in actions):
+                    return None
+                newest = newest._followed_by(actions)
+        except (DamagedLog, ValueError, KeyError, TypeError):
+            return None  # whatever it is, whoever opens the log will meet it
+        return None if newest is self else newest
+
+    def _followed_by(self, actions: Sequence[Mapping[str, Any]]) -> Log:
+        from tidetable.table.tally import files_after  # which reads logs itself
+
+        then = Log(self.path, self._opened)
+        then.version = self.version + 1
+        fences = (str(one["txn"]["appId"]) for one in actions if "txn" in one)
+        then._used_up = self._used_up.union(fences)
+        then.files = files_after(self, actions)
+        return then
+
+    @cached_property
+    def table(self) -> DeltaTable:
+        """The table at this version, for readers."""
+        if self._opened.version() == self.version:
+            return self._opened
+        return DeltaTable(reader_uri(self.path), version=self.version)
 
     @cached_property
     def storage(self) -> pafs.FileSystem:
@@ -171,8 +181,24 @@ class Log:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self.table.metadata().configuration
+        found: Mapping[str, str] = self.metadata.configuration
         return found
+
+    @property
+    def schema(self) -> Schema:
+        return self._opened.schema()
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._opened.metadata()
+
+    @property
+    def protocol(self) -> ProtocolVersions:
+        return self._opened.protocol()
+
+    def is_used_up(self, fence: str) -> bool:
+        """Whether a commit carries the transaction of this fence."""
+        return fence in self._used_up or self._opened.transaction_version(fence) is not None
 
     def commit(self, version: int) -> Commit | None:
         """What version `version` says about itself; None once the log of that time is cleaned."""
@@ -234,40 +260,28 @@ class Log:
         return None
 
     @cached_property
-    def files(self) -> tuple[DataFile, ...]:
+    def files(self) -> Files:
         """All files of this version with what their statistics say."""
-        actions = arrow(self.table.get_add_actions(flatten=True)).read_all()
-        # Times among the statistics are left out: turning them into Python would import pandas.
-        key = self.key
-        asked = _FILE_COLUMNS if key is None else _FILE_COLUMNS | {f"min.{key}", f"max.{key}"}
-        wanted = [name for name in actions.column_names if name in asked]
-        deleted = self.deleted_rows()
-        listed = actions.select(wanted).to_pylist()
-        return tuple(self._data_file(action, deleted) for action in listed)
+        # Not on the way of a probe, which asks for none of it.
+        import pyarrow.compute as pc
 
-    def _data_file(self, action: Mapping[str, Any], deleted: Mapping[str, int]) -> DataFile:
-        if action["num_records"] is None:
+        from tidetable.table.files import Files
+
+        actions = arrow(self.table.get_add_actions(flatten=True)).read_all()
+        counted = actions.column("num_records").is_valid()
+        if actions.num_rows and not pc.all(counted).as_py():
+            path = actions.column("path").filter(pc.invert(counted))[0].as_py()
             raise TransientError(
-                f"The file {action['path']} of {self.path} has no row count in the Delta log. "
+                f"The file {path} of {self.path} has no row count in the Delta log. "
                 "Something else wrote it without statistics; replay the index from before it."
             )
-        gone = deleted.get(action["path"].rsplit("/", 1)[-1], 0)
-        return DataFile(
-            path=action["path"],
-            cell=Cell(action[f"partition.{CELL_G}"], action[f"partition.{CELL_E}"]),
-            rows=action["num_records"] - gone,
-            bytes=action["size_bytes"],
-            insertion=_bounds(action, INSERTION_SLOT),
-            expiration=_bounds(action, EXPIRATION_SLOT),
-            key=None if self.key is None else _bounds(action, self.key),
-            has_deletions=gone > 0,
-        )
+        return Files.told(actions, self.key, self.deleted_rows())
 
     @cached_property
     def key(self) -> str | None:
         """The key column, if the bounds of its values are texts or whole numbers."""
         name = json.loads(self.properties.get(PROPERTY_LAYOUT, "{}")).get("key")
-        types = {one.name: getattr(one.type, "type", None) for one in self.table.schema().fields}
+        types = {one.name: getattr(one.type, "type", None) for one in self.schema.fields}
         return name if types.get(name) in _PLAIN_KEYS else None
 
     def deleted_rows(self) -> Mapping[str, int]:
@@ -278,38 +292,18 @@ class Log:
 
         return hidden_rows(self)
 
-    @cached_property
+    @property
     def cells(self) -> Mapping[Cell, CellState]:
         """The cells that hold a file, with what the log says about each."""
-        grouped: dict[Cell, list[DataFile]] = {}
-        for file in self.files:
-            grouped.setdefault(file.cell, []).append(file)
-        return {cell: _cell_state(files) for cell, files in sorted(grouped.items())}
+        return self.files.cells
 
     @property
     def rows(self) -> int:
-        return sum(file.rows for file in self.files)
+        return self.files.rows
 
 
-def _bounds(action: Mapping[str, Any], column: str) -> tuple[Any, Any] | None:
-    low, high = action.get(f"min.{column}"), action.get(f"max.{column}")
-    return None if low is None or high is None else (low, high)
-
-
-def _cell_state(files: list[DataFile]) -> CellState:
-    bounds = widest(file.expiration for file in files)
-    return CellState(
-        rows=sum(file.rows for file in files),
-        files=len(files),
-        bytes=sum(file.bytes for file in files),
-        first_expiration=None if bounds is None else bounds[0],
-        last_expiration=None if bounds is None else bounds[1],
-    )
-
-
-def widest(bounds: Iterable[tuple[Any, Any] | None]) -> tuple[Any, Any] | None:
-    """From the least to the greatest of several bounds; None if one of them is not known."""
-    known = list(bounds)
-    low = [one[0] for one in known if one is not None]
-    high = [one[1] for one in known if one is not None]
-    return (min(low), max(high)) if known and len(low) == len(known) else None
+def _only_names_files(action: Mapping[str, Any]) -> bool:
+    """Whether it says nothing of columns, properties or rules, and of a file how many rows."""
+    if "add" in action:
+        return "numRecords" in (action["add"].get("stats") or "")
+    return _NOT_OF_FILES.isdisjoint(action)

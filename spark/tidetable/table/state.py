@@ -90,10 +90,14 @@ class IndexTable:
         self.index = index
         self.path = index.table
 
-    def log(self) -> Log | None:
-        """The log of the table if there is one and it is ours; UserError if the place is taken."""
+    def log(self, before: Log | None = None) -> Log | None:
+        """The log of the table if there is one and it is ours; UserError if the place is taken.
+
+        It need not be read again if all that came after the version `before` can be told from it.
+        """
         with told_for(self.index.argument):
-            log = open_log(self.path)
+            log = None if before is None else before.followed()
+            log = log or open_log(self.path)
         if log is None:
             self._check_place_is_free()
             return None
@@ -118,13 +122,13 @@ class IndexTable:
         self._check_layout(log)
         return log
 
-    def state(self, *, trusting: bool = False) -> State | None:
-        """Where the index stands; None before its first load.
+    def state(self, *, trusting: bool = False, before: Log | None = None) -> State | None:
+        """Where the index stands; None before its first load. `before`: see `log`.
 
         Stops with DamagedTable if something else has changed rows since, unless `trusting`
         (a replay, which mends exactly that). None also for the latter if the notes are gone.
         """
-        log = self.log()
+        log = self.log(before)
         if log is None:
             return None
         later: list[Commit] = []

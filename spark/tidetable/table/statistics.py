@@ -30,7 +30,7 @@ def statistics_property(index: Index, kinds: Mapping[str, str]) -> dict[str, str
 
 def kinds_of(log: Log) -> dict[str, str]:
     """The type of each column, in Delta's words; of nested ones nothing."""
-    fields = log.table.schema().fields
+    fields = log.schema.fields
     return {field.name: str(getattr(field.type, "type", "")) for field in fields}
 
 

@@ -101,7 +101,7 @@ def stored(log: Log) -> Stored:
     """What of ours lies in the table's folder, and which other tables do."""
     root = local_folder(log.path)
     found = _listed(log.storage) if root is None else _walked(root)
-    data = _IN_A_CELL if log.table.metadata().partition_columns else _AT_THE_TOP
+    data = _IN_A_CELL if log.metadata.partition_columns else _AT_THE_TOP
 
     def is_ours(path: str) -> bool:
         if coming_in(path) is not None:

@@ -14,73 +14,60 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-from tidetable.core.cell import Cell
 from tidetable.core.columns import EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.table.actions import cell_of, live_rows
-from tidetable.table.log import DataFile, Log, widest
+from tidetable.table.files import CellFiles, DataFile, Files
+from tidetable.table.log import Log
 from tidetable.table.note import Note
 
 _DIGITS = 12
 _UNKNOWN = "-"
 
 
-def files_after(log: Log, actions: Iterable[Mapping[str, Any]]) -> list[DataFile]:
+def files_after(log: Log, actions: Iterable[Mapping[str, Any]]) -> Files:
     """The files of the version that these actions make of the log's."""
     actions = list(actions)
-    files = {file.path: file for file in log.files}
-    for action in actions:
-        if removed := action.get("remove"):
-            del files[unquote(removed["path"])]
-    for action in actions:
-        if added := action.get("add"):
-            file = _file(added, log.key)
-            files[file.path] = file
-    return list(files.values())
+    removed = [unquote(one["remove"]["path"]) for one in actions if one.get("remove")]
+    added = [_file(one["add"], log.key) for one in actions if one.get("add")]
+    return log.files.changed(removed, added)
 
 
-def with_digests(note: Note, files: Iterable[DataFile]) -> Note:
+def with_digests(note: Note, files: Files) -> Note:
     """The note of the version that has these files."""
-    by_cell = _by_cell(files)
-    return replace(note, cells=_rows(by_cell), bounds=".".join(_bounds(by_cell)))
+    return replace(note, cells=_rows(files), bounds=".".join(_bounds(files)))
 
 
-def disagreement(files: Iterable[DataFile], note: Note, *, are_its_own: bool = True) -> str | None:
+def disagreement(files: Files, note: Note, *, are_its_own: bool = True) -> str | None:
     """What the files hold that the note does not say, to be read after "holds"; None if nothing.
 
     `are_its_own`: they are those of the note's commit. After it somebody may have merged files
     without changing a row: the cells have as many rows then, and other bounds where rows had been
     hidden by deletion vectors or where long keys are cut off elsewhere.
     """
-    files = list(files)
-    rows = sum(file.rows for file in files)
+    rows = files.rows
     said = f"the note of slot {note.slot} says"
     if rows != note.live:
         return f"{rows} rows by its file statistics; {said} {note.live}"
     if (wrong := _wrong_expiration(files, note)) is not None:
         return f"{wrong} by its file statistics; {said} otherwise"
-    by_cell = _by_cell(files)
-    if note.cells is not None and note.cells != _rows(by_cell):
+    if note.cells is not None and note.cells != _rows(files):
         return f"{rows} rows, but not in the cells that {said}"
     if are_its_own and note.bounds is not None:
-        pairs = zip(note.bounds.split("."), _bounds(by_cell), strict=False)
+        pairs = zip(note.bounds.split("."), _bounds(files), strict=False)
         if any(then != now and _UNKNOWN not in (then, now) for then, now in pairs):
             return f"{rows} rows, but with other slots or keys than {said}"
     return None
 
 
-def _wrong_expiration(files: list[DataFile], note: Note) -> str | None:
+def _wrong_expiration(files: Files, note: Note) -> str | None:
     """By each slot at least as many rows expire as lie in files that go no further, and at most
     as many as lie in files that begin by then. Bounds that are too wide only say less."""
     if sum(note.live_by_expiration.values()) != note.live:
         return None  # a note without a forecast
-    noted, least, most = Counter(note.live_by_expiration), Counter[int](), Counter[int]()
-    low = high = told = 0
-    for file in files:
-        if file.expiration is None:
-            high += file.rows
-        else:
-            most[file.expiration[0]] += file.rows
-            least[file.expiration[1]] += file.rows
+    noted = Counter(note.live_by_expiration)
+    most, least = (Counter(files.rows_by(f"{end}_expiration")) for end in ("min", "max"))
+    low, high, told = 0, most.pop(None, 0), 0
+    least.pop(None, 0)  # they may expire whenever they like
     for slot in sorted({*noted, *least, *most}):
         low, high, told = low + least[slot], high + most[slot], told + noted[slot]
         if not low <= told <= high:
@@ -89,32 +76,24 @@ def _wrong_expiration(files: list[DataFile], note: Note) -> str | None:
     return None
 
 
-def _by_cell(files: Iterable[DataFile]) -> dict[Cell, list[DataFile]]:
-    by_cell: dict[Cell, list[DataFile]] = {}
-    for file in files:
-        by_cell.setdefault(file.cell, []).append(file)
-    return dict(sorted(by_cell.items()))
-
-
-def _rows(by_cell: Mapping[Cell, list[DataFile]]) -> str:
+def _rows(files: Files) -> str:
     """A digest of how many rows each cell holds."""
-    rows = [[*cell, sum(file.rows for file in files)] for cell, files in by_cell.items()]
-    return _digest([one for one in rows if one[-1]])
+    return _digest([[*one.cell, one.rows] for one in files.by_cell if one.rows])
 
 
-def _bounds(by_cell: Mapping[Cell, list[DataFile]]) -> list[str]:
+def _bounds(files: Files) -> list[str]:
     """A digest of the bounds in each cell, for insertion slots, expiration slots and keys."""
 
-    def digest(bounds: Callable[[DataFile], tuple[Any, Any] | None]) -> str:
-        found = [[*cell, widest(map(bounds, files))] for cell, files in by_cell.items()]
+    def digest(bounds: Callable[[CellFiles], tuple[Any, Any] | None]) -> str:
+        found = [[*one.cell, bounds(one)] for one in files.by_cell]
         # Not each reader tells all that the log says: delta-rs leaves out columns that come after
         # some with odd names.
         return _UNKNOWN if any(one[-1] is None for one in found) else _digest(found)
 
     return [
-        digest(lambda file: file.insertion),
-        digest(lambda file: file.expiration),
-        digest(lambda file: file.key),
+        digest(lambda cell: cell.insertion),
+        digest(lambda cell: cell.expiration),
+        digest(lambda cell: cell.key),
     ]
 
 
