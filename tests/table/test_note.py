@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from math import sqrt
+from random import Random
 
 import pytest
 
-from tidetable.table.note import Note, NoteKind
+from tidetable.table.note import LISTED_SLOTS_MAX, Note, NoteKind
 
 
 @pytest.mark.parametrize(
@@ -78,3 +80,40 @@ def test_a_kind_is_one_of_ours_or_the_text_of_a_later_version() -> None:
 )
 def test_what_only_looks_like_a_note_is_somebody_else_s(text: str) -> None:
     assert Note.loads(text) is None
+
+
+def long_note(slots: int) -> Note:
+    """As in a table where a million rows come in each slot and lifetimes are uniform."""
+    rate, chance = 1_000_000, Random(1)
+    means = ((x, rate * (slots - x) / slots) for x in range(slots))
+    forecast = {8 + x: round(chance.gauss(mean, sqrt(mean))) for x, mean in means}
+    return Note("things", 7, 6, "r", live=sum(forecast.values()), live_by_expiration=forecast)
+
+
+def test_a_long_forecast_takes_a_third_of_the_room_of_a_list() -> None:
+    note = long_note(10_000)
+    listed = json.dumps(list(note.live_by_expiration.values()), separators=(",", ":"))
+    assert len(listed) > 65_000
+    assert len(note.dumps()) < 25_000
+    assert Note.loads(note.dumps()) == note
+
+
+def test_a_short_forecast_can_be_read_by_people() -> None:
+    assert "live_by_expiration" in json.loads(long_note(LISTED_SLOTS_MAX).dumps())
+    said = json.loads(long_note(LISTED_SLOTS_MAX + 1).dumps())
+    assert "live_by_expiration" not in said
+    assert isinstance(said["forecast"], str)
+
+
+def test_a_long_list_of_an_earlier_version_is_read() -> None:
+    note = long_note(1_000)
+    said = json.loads(note.dumps())
+    del said["forecast"]
+    listed = [note.live_by_expiration[8 + x] for x in range(1_000)]
+    assert Note.loads(json.dumps(said | {"live_by_expiration": listed})) == note
+
+
+@pytest.mark.parametrize("text", [5, "", "AAAA", "eNo=", "not base64 at all", "eJwLAgAAVABU"])
+def test_a_forecast_that_nobody_packed_makes_no_note(text: object) -> None:
+    said = {"tidetable": 1, "index": "things", "slot": 1, "run": "r", "forecast": text}
+    assert Note.loads(json.dumps(said)) is None

@@ -14,8 +14,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from tidetable.table.packed import packed, unpacked
+
 FORMAT = 1
 _MARK = "tidetable"
+_PACKED = "forecast"
+"""Has a name of its own: an older version of this program, that does not know it, still reads at
+which slot the table stands."""
+
+LISTED_SLOTS_MAX = 256
+"""A forecast of more slots than these is packed, to a third; a shorter one people can read."""
 
 
 class NoteKind(StrEnum):
@@ -87,12 +95,15 @@ class Note:
         return sum(rows for at, rows in self.live_by_expiration.items() if at <= slot)
 
     def dumps(self) -> str:
-        """As it goes into the commit. Forecast: a list from slot + 1 on, most of p is occupied."""
+        """As it goes into the commit. Forecast: from slot + 1 on, most of p is occupied."""
         data = asdict(self)
         last = max(self.live_by_expiration, default=self.slot)
-        data["live_by_expiration"] = [
-            self.live_by_expiration.get(slot, 0) for slot in range(self.slot + 1, last + 1)
-        ]
+        forecast = [self.live_by_expiration.get(slot, 0) for slot in range(self.slot + 1, last + 1)]
+        if len(forecast) > LISTED_SLOTS_MAX:
+            del data["live_by_expiration"]
+            data[_PACKED] = packed(forecast)
+        else:
+            data["live_by_expiration"] = forecast
         compact = {name: value for name, value in data.items() if value not in (None, {}, [])}
         return json.dumps({_MARK: FORMAT, **compact}, separators=(",", ":"))
 
@@ -111,6 +122,8 @@ class Note:
     def _parsed(data: dict[str, Any]) -> Note:
         slot = int(data["slot"])
         forecast = data.pop("live_by_expiration", [])
+        if _PACKED in data:
+            forecast = unpacked(data.pop(_PACKED))
         data.setdefault("previous", None)
         for name in ("arrivals", "late"):
             data[name] = {int(key): int(value) for key, value in data.get(name, {}).items()}
