@@ -15,6 +15,7 @@ from typing import Any
 from tidetable.advisor import Calibration, Machine, Wishes, Workload, advise, predict
 from tidetable.advisor.search import choice
 from tidetable.config import Index, parse_duration
+from tidetable.core.file_size import target_file_bytes
 from tidetable.table.history import Updates
 from tidetable.table.history_row import UpdateRow
 from tidetable.table.note import NoteKind
@@ -107,7 +108,7 @@ def workload_now(index: Index, state: State) -> Workload | None:
         bytes_per_row=max(1.0, state.log.files.bytes / state.log.rows),
         update_every=index.update_every,
         keep_versions_for=index.keep_versions_for,
-        target_file_bytes=index.target_file_size,
+        target_file_bytes=target_file_bytes(index.target_file_size, state.log.files.bytes),
     )
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from tidetable.config import Index
 from tidetable.core.cell import Cell
 from tidetable.core.columns import CELL_E, CELL_G
+from tidetable.core.file_size import target_file_bytes
 from tidetable.core.split import SPLIT_BYTES_MIN, KeyRange, split_points
 from tidetable.engine.reuse import handed_over_column
 from tidetable.engine.sql import quoted
@@ -109,7 +110,7 @@ def arranged(frame: DataFrame, arrangement: Arrangement, key: str, expires_at: s
 
 def tasks_of_load(size: float, index: Index, cores: int) -> int:
     """How many tasks write a load of so many bytes."""
-    tasks = max(1, ceil(size / index.target_file_size))
+    tasks = max(1, ceil(size / target_file_bytes(index.target_file_size, size)))
     return max(tasks, cores) if size > SPLIT_BYTES_MIN else tasks
 
 

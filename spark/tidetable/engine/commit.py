@@ -17,6 +17,7 @@ from tidetable.config import Index
 from tidetable.core.cell import Cell
 from tidetable.core.columns import CELL_E, CELL_G, EXPIRATION_SLOT, INSERTION_SLOT
 from tidetable.core.errors import TransientError
+from tidetable.core.file_size import target_file_bytes
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.engine import swap
@@ -244,9 +245,8 @@ def arrangement_of(
     """Tasks for cells of these sizes, cut by the keys of the files that are replaced."""
     read = {*read_again(plan, log), *plan.cells(Action.MOVE)}
     replaced = log.files.of(read) or log.files
-    return arrange(
-        sizes, index.target_file_size, cores(spark), lambda: key_ranges(log, replaced, index.key)
-    )
+    target = target_file_bytes(index.target_file_size, log.files.bytes)
+    return arrange(sizes, target, cores(spark), lambda: key_ranges(log, replaced, index.key))
 
 
 def kept_bytes(log: Log, last: int, expired: int) -> dict[Cell, int]:

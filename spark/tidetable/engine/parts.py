@@ -32,6 +32,7 @@ from tidetable.config import Index
 from tidetable.core.cell import Cell
 from tidetable.core.columns import CELL_E, CELL_G, REASON
 from tidetable.core.errors import Replay
+from tidetable.core.file_size import target_file_bytes
 from tidetable.core.plan import Action, Plan
 from tidetable.engine import swap
 from tidetable.engine.arrange import Arrangement, task_column
@@ -176,7 +177,7 @@ def written(
     end is deleted.
     """
     by_task = tuple(map(tuple, _parts(log, plan, arrangement)))
-    recipe = _recipe(spark, index, log, plan.last, run, by_task)
+    recipe = _recipe(spark, index, log, plan.last, run, by_task, log.files.bytes)
     if rows is not None:
         if arrangement.tasks == 1:
             rows = rows.coalesce(1)
@@ -190,14 +191,22 @@ def written(
 
 @contextmanager
 def loaded(
-    spark: SparkSession, index: Index, log: Log, last: int, rows: DataFrame, tasks: int, run: str
+    spark: SparkSession,
+    index: Index,
+    log: Log,
+    last: int,
+    rows: DataFrame,
+    size: float,
+    tasks: int,
+    run: str,
 ) -> Iterator[Written]:
-    """The files of a load, as `written`. No file tells split points yet, so Spark samples."""
+    """The files of a load of so many bytes, as `written`. No file tells split points yet, so Spark
+    samples."""
     if tasks == 1:
         rows = rows.coalesce(1)
     else:
         rows = rows.repartitionByRange(tasks, CELL_G, CELL_E, quoted(index.key))
-    with _run(spark, _recipe(spark, index, log, last, run, None), rows) as (found, _):
+    with _run(spark, _recipe(spark, index, log, last, run, None, size), rows) as (found, _):
         yield found
 
 
@@ -208,6 +217,7 @@ def _recipe(
     last: int,
     run: str,
     by_task: tuple[tuple[Part, ...], ...] | None,
+    size: float,
 ) -> Recipe:
     return Recipe(
         root=str(_root(log)),
@@ -217,7 +227,7 @@ def _recipe(
         expires_at=expiry_column(index),
         bounded=_bounded(log),
         last=last,
-        file_bytes=index.target_file_size,
+        file_bytes=target_file_bytes(index.target_file_size, size),
         codec=_codec(spark),
         parts=by_task,
     )

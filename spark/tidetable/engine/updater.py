@@ -578,8 +578,9 @@ class Updater:
         self, log: Log, rows: DataFrame, last: int, number: int, run: str
     ) -> AbstractContextManager[parts.Written]:
         """The files of so many rows that come into a table without any."""
-        tasks = tasks_of_load(size_of(rows, number), self.index, cores(self.spark))
-        return parts.loaded(self.spark, self.index, log, last, rows, tasks, run)
+        size = size_of(rows, number)
+        tasks = tasks_of_load(size, self.index, cores(self.spark))
+        return parts.loaded(self.spark, self.index, log, last, rows, size, tasks, run)
 
     def _create(self, schema: StructType) -> None:
         """Makes the table; if the scheme is auto, with what the advisor chooses."""
