@@ -23,7 +23,7 @@ TYPERS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 NEVER = {
     "typer", "pandas", "pyspark", "delta", "airflow", "great_expectations", "sqlglot",
-    "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet", "pyarrow.compute", "tidetable.advisor",
+    "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet", "tidetable.advisor",
     "tidetable.engine",
 }  # fmt: skip
 """What no such call may import: it takes longer than the answer, or leads to what does."""

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from tests.steady import LAST, expected, rows_of_every_slot
 from tests.workspace import Workspace, at, row
 from tidetable.config import Index
 from tidetable.engine import create
 from tidetable.engine import updater as update
-from tidetable.engine.commit import Change, write_commit
+from tidetable.engine.commit import write_commit
 from tidetable.engine.quarantine import Quarantine
 from tidetable.engine.replay import replay
 from tidetable.engine.updater import Updater
@@ -96,50 +92,35 @@ def test_the_writer_that_comes_second_goes_on_from_where_the_first_has_got(
     assert steps(index) == [(None, 0), (0, 1), (1, 2), (2, 3), (3, 5), (5, LAST)]
 
 
+@pytest.mark.parametrize("vectors", [False, True])
 def test_a_commit_while_the_rows_are_being_written_makes_the_other_start_over(
-    spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, workspace: Workspace, vectors: bool
 ) -> None:
-    """Too late for the fence to skip the write: Delta refuses it when it is to be committed."""
+    """Too late for the fence to skip the write: it is refused when it is to be committed."""
     workspace.add([row(1, 0.5, 4), row(2, 1.5, 4)])
-    index = workspace.index()
+    index = workspace.index(scheme={"name": "sweep", "deletion_vectors": vectors})
     list(Updater(spark, index).catch_up(0))
-    go_on, writing = workspace.folder / "go_on", Event()
+    go_on, writing = Event(), Event()
 
-    def write(spark: SparkSession, change: Change, *more: Any) -> None:
-        if not writing.is_set():
+    def holds(step: Step) -> None:
+        if step is Step.FILES_WRITTEN and not writing.is_set():
             writing.set()
-            assert change.rows is not None
-            change = replace(change, rows=held_until(go_on, change.rows))
-        write_commit(spark, change, *more)
+            assert go_on.wait(300)
 
-    monkeypatch.setattr(update, "write_commit", write)
     slots: list[int] = []
     slow = Thread(
         target=lambda: slots.extend(one.slot for one in Updater(spark, index).catch_up(2))
     )
-    slow.start()
-    assert writing.wait(120)
-    time.sleep(1)  # until the write has looked at the fence
-    assert [one.slot for one in Updater(spark, index).catch_up(1)] == [1]
-    go_on.touch()
-    slow.join(300)
+    with watched(holds):
+        slow.start()
+        assert writing.wait(120)
+        assert [one.slot for one in Updater(spark, index).catch_up(1)] == [1]
+        go_on.set()
+        slow.join(300)
     assert slots == [2]
     assert workspace.ids() == [1, 2]
     assert steps(index) == [(None, 0), (0, 1), (1, 2)]
-
-
-def held_until(path: Path, frame: DataFrame) -> DataFrame:
-    """The frame, whose rows do not come before the file is there."""
-    name = str(path)
-
-    def wait(_):  # type: ignore[no-untyped-def]  # PySpark would take hints for pandas ones
-        for _ in range(1200):
-            if os.path.exists(name):  # noqa: PTH110 (runs in a worker without this module)
-                return True
-            time.sleep(0.1)
-        raise TimeoutError(name)
-
-    return frame.where(F.udf(wait, "boolean")(F.col("id")))
+    assert not any((workspace.table / INCOMING).glob("*"))
 
 
 def test_a_crash_right_after_the_commit_loses_and_doubles_nothing(

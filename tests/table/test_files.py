@@ -43,6 +43,12 @@ def test_of_a_cell_nothing_is_known_if_one_file_does_not_tell() -> None:
     assert (cell.rows, cell.insertion, cell.expiration, cell.key) == (4, None, None, None)
 
 
+def test_of_none_there_is_nothing_to_say() -> None:
+    none = Files.listed([])
+    assert (len(none), none.rows, none.bytes, none.by_cell) == (0, 0, 0, [])
+    assert none.cells == none.rows_by("min_expiration") == {}
+
+
 def test_some_of_them() -> None:
     files = Files.listed([A, B, C])
     assert list(files.of([THERE])) == [C]

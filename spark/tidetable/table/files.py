@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,9 +27,17 @@ Bounds = tuple[Any, Any]
 _BOUNDS = ("insertion", "expiration", "key")
 _WHOLE = ("g", "e", "rows", "bytes", "min_insertion", "max_insertion", "min_expiration",
           "max_expiration")  # fmt: skip
-_STRICT = pc.ScalarAggregateOptions(skip_nulls=False)
 _CODE = pa.schema([("code", pa.int64())])
-_PER_G = 1 << 32
+_Whole = npt.NDArray[np.int64]
+
+
+def _scalar(value: int) -> pa.Scalar:
+    # To make one of a number of Python's pyarrow imports pandas, which takes longer than a probe.
+    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(np.int64(value))])[0]
+
+
+_NONE = _scalar(0)
+_PER_G = _scalar(1 << 32)
 
 
 @dataclass(frozen=True)
@@ -93,10 +104,11 @@ class Files:
             low, high = columns[f"min_{bounds}"], columns[f"max_{bounds}"]
             both = pc.and_(low.is_valid(), high.is_valid())
             for end in (f"min_{bounds}", f"max_{bounds}"):
-                columns[end] = pc.if_else(both, columns[end], None)
+                unknown = pa.nulls(1, columns[end].type)[0]  # not None: see _scalar
+                columns[end] = pc.if_else(both, columns[end], unknown)
         gone = _hidden_rows(columns["path"], hidden)
         columns["rows"] = pc.subtract(columns["rows"], gone)
-        columns["has_deletions"] = pc.greater(gone, 0)
+        columns["has_deletions"] = pc.greater(gone, _NONE)
         return Files(pa.table(columns, schema=schema))
 
     @staticmethod
@@ -141,24 +153,22 @@ class Files:
     @cached_property
     def by_cell(self) -> list[CellFiles]:
         """What the files of each cell say together, in the order of the cells."""
-        ends = [(f"{end}_{bounds}", end, _STRICT) for bounds in _BOUNDS for end in ("min", "max")]
-        sums = [("rows", "sum"), ("bytes", "sum"), ([], "count_all"), *ends]
-        grouped = self.table.group_by(["g", "e"]).aggregate(sums)
-        names = {f"{name}_{end}": name for name, end, _ in ends}
-        found = grouped.rename_columns([names.get(name, name) for name in grouped.column_names])
-        cells = [
+        table = self._sorted("g", "e")
+        whole = [_numbers(table.column(name)) for name in ("g", "e", "rows", "bytes")]
+        starts = _starts(*whole[:2])
+        g, e = (column[starts].tolist() for column in whole[:2])
+        rows, size = (_sums(column, starts) for column in whole[2:])
+        files = np.diff(starts, append=len(self)).tolist()
+        bounds = {
+            name: _bounds_of_runs(table.column(f"min_{name}"), table.column(f"max_{name}"), starts)
+            for name in _BOUNDS
+        }
+        return [
             CellFiles(
-                cell=Cell(one["g"], one["e"]),
-                rows=one["rows_sum"],
-                files=one["count_all"],
-                bytes=one["bytes_sum"],
-                insertion=_pair(one, "insertion"),
-                expiration=_pair(one, "expiration"),
-                key=_pair(one, "key"),
+                Cell(g[i], e[i]), rows[i], files[i], size[i], **{b: bounds[b][i] for b in bounds}
             )
-            for one in found.to_pylist()
+            for i in range(len(starts))
         ]
-        return sorted(cells, key=lambda one: one.cell)
 
     @cached_property
     def cells(self) -> Mapping[Cell, CellState]:
@@ -176,15 +186,28 @@ class Files:
 
     def rows_by(self, column: str) -> dict[Any, int]:
         """How many rows lie in the files that have each value of this column."""
-        found = self.table.group_by([column]).aggregate([("rows", "sum")])
-        values = found.column(column).to_pylist()
-        return dict(zip(values, found.column("rows_sum").to_pylist(), strict=True))
+        table = self._sorted(column)
+        unknown = table.column(column).null_count  # they come last
+        known = table.slice(0, len(self) - unknown)
+        values, rows = _numbers(known.column(column)), _numbers(known.column("rows"))
+        starts = _starts(values)
+        found: dict[Any, int] = dict(zip(values[starts].tolist(), _sums(rows, starts), strict=True))
+        if unknown:
+            found[None] = _sum(table.slice(len(self) - unknown).column("rows"))
+        return found
+
+    def _sorted(self, *names: str) -> pa.Table:
+        # Arrow's own grouping comes with its readers of whole folders, which take longer to import
+        # than a probe takes.
+        return self.table.take(
+            pc.sort_indices(self.table, sort_keys=[(name, "ascending") for name in names])
+        )
 
     # -- some of them ----------------------------------------------------------------------------
 
     def of(self, cells: Collection[Cell]) -> Files:
         """The files of these cells."""
-        wanted = as_table(({"code": cell.g * _PER_G + cell.e} for cell in cells), _CODE)
+        wanted = as_table(({"code": (cell.g << 32) + cell.e} for cell in cells), _CODE)
         g, e = self.table.column("g"), self.table.column("e")
         codes = pc.add(pc.multiply(g, _PER_G), e)
         return Files(self.table.filter(pc.is_in(codes, wanted.column("code"))))
@@ -242,6 +265,45 @@ def _pair(said: Mapping[str, Any], bounds: str) -> Bounds | None:
     return None if low is None or high is None else (low, high)
 
 
+def _numbers(column: pa.ChunkedArray) -> _Whole:
+    """Whole numbers, none of them null. (Their own to_numpy() imports pandas, too.)"""
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
+
+
+def _starts(*columns: _Whole) -> _Whole:
+    """Where runs of equal values begin, in columns that are sorted."""
+    if not len(columns[0]):
+        return np.zeros(0, np.int64)
+    differs = np.zeros(len(columns[0]), np.bool_)
+    differs[0] = True
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differs).astype(np.int64)
+
+
+def _sums(column: _Whole, starts: _Whole) -> list[int]:
+    """The sum of each run."""
+    found: list[int] = np.add.reduceat(column, starts).tolist() if len(starts) else []
+    return found
+
+
+def _bounds_of_runs(
+    low: pa.ChunkedArray, high: pa.ChunkedArray, starts: _Whole
+) -> list[Bounds | None]:
+    """From the least to the greatest of each run; None if one of it is not known."""
+    found: list[Bounds | None] = []
+    for start, end in pairwise([*starts.tolist(), len(low)]):
+        least = pc.min_max(low.slice(start, end - start), skip_nulls=False)["min"].as_py()
+        greatest = pc.min_max(high.slice(start, end - start), skip_nulls=False)["max"].as_py()
+        found.append(None if least is None or greatest is None else (least, greatest))
+    return found
+
+
 def _sum(column: pa.ChunkedArray) -> int:
     found = pc.sum(column).as_py()
     return 0 if found is None else int(found)
@@ -253,4 +315,4 @@ def _hidden_rows(paths: pa.ChunkedArray, hidden: Mapping[str, int]) -> pa.Chunke
     counts = as_table(({"name": name, "rows": rows} for name, rows in hidden.items()), schema)
     names = pc.replace_substring_regex(paths, "^.*/", "")
     place = pc.index_in(names, counts.column("name"))
-    return pc.fill_null(counts.column("rows").take(place), 0)
+    return pc.fill_null(counts.column("rows").take(place), _NONE)
