@@ -33,7 +33,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise AssertionError("This must not start Spark.")
 
     monkeypatch.setattr("tidetable.cli.running.start_spark", started)

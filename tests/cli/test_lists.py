@@ -25,7 +25,7 @@ from tidetable.table.reasons import Reason, blamed_column
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise AssertionError("This must not start Spark.")
 
     monkeypatch.setattr("tidetable.cli.running.start_spark", started)

@@ -50,7 +50,7 @@ def update(
             yield replace(REPORT, slot=2)
             raise ends
 
-    monkeypatch.setattr("tidetable.cli.running.start_spark", lambda _: None)
+    monkeypatch.setattr("tidetable.cli.running.start_spark", lambda *_, **__: None)
     monkeypatch.setattr("tidetable.engine.updater.Updater", Updater)
     return tidetable("update", named or things.yaml, "--slots", 3, *options)
 

@@ -21,7 +21,7 @@ ROWS = [row(n, arrived=-n / 2, expires=1 + n % 5, key=f"k{n % 3}") for n in rang
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise AssertionError("This must not start Spark.")
 
     monkeypatch.setattr("tidetable.cli.running.start_spark", started)

@@ -69,12 +69,12 @@ def update(
             f"{running.time_of(described, state.slot)}."
         )
         return
-    spark = running.start_spark(out)
+    at = -1 if state is None else state.slot
+    commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
+    spark = running.start_spark(out, brief=running.is_brief(state, commits))
     from tidetable.advisor.choose import choose_scheme
     from tidetable.engine.updater import Updater
 
-    at = -1 if state is None else state.slot
-    commits = (1 if fold and target > max(at, 0) else target - max(at, 0)) + (state is None)
     # Of what an update says about itself only what takes long the first time.
     updater = (
         Updater(spark, described, choose=choose_scheme, choosing=out.say)

@@ -11,15 +11,29 @@ if TYPE_CHECKING:
     from tidetable.cli.output import Output
     from tidetable.config import Index
     from tidetable.table.report import UpdateReport
+    from tidetable.table.state import State
+
+LITTLE_BYTES = 256 * 1024 * 1024
+"""At most this much is written by a JVM that is made to start soon. An estimate: at 20 MB a second
+it is some ten seconds of work, which the simpler of Java's compilers may make two longer: about
+what its start has saved."""
 
 
-def start_spark(out: Output) -> SparkSession:
-    """A session for this project."""
+def start_spark(out: Output, *, brief: bool = False) -> SparkSession:
+    """A session for this project; `brief` if there is little to do with it."""
     from tidetable.config import project_root
     from tidetable.engine.session import spark_session
 
     with out.busy("starting Spark"):
-        return spark_session(project_root())
+        return spark_session(project_root(), brief=brief)
+
+
+def is_brief(state: State | None, commits: int) -> bool:
+    """Whether so many updates cannot write much, as the table is small.
+
+    What the source holds is not known before Spark has looked: of a first load nobody can say.
+    """
+    return state is not None and commits * state.log.bytes <= LITTLE_BYTES
 
 
 def run(out: Output, index: Index, reports: Iterator[UpdateReport], commits: int) -> None:

@@ -94,9 +94,16 @@ _LOCAL_SETTINGS = {
 
 
 def spark_session(
-    project_root: Path, app: str = "tidetable", extra: Mapping[str, str] | None = None
+    project_root: Path,
+    app: str = "tidetable",
+    extra: Mapping[str, str] | None = None,
+    *,
+    brief: bool = False,
 ) -> SparkSession:
     """The active session, or a new one with `extra` settings on top of ours.
+
+    `brief` says that there is little to do, so that a JVM of our own had better start soon than
+    be fast later.
 
     Inside spark-submit the master is given by whoever submitted; otherwise it is
     TIDETABLE_SPARK_MASTER or all cores of this machine. If SPARK_REMOTE names a Spark Connect
@@ -117,7 +124,8 @@ def spark_session(
     # Python of a task is this one, not whatever is first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     find_java()
-    settings = {"spark.app.name": app, **SETTINGS, **_local_settings(project_root), **(extra or {})}
+    local = _local_settings(project_root, _START_SOON if brief else _LAST_LONG)
+    settings = {"spark.app.name": app, **SETTINGS, **local, **(extra or {})}
     start_jvm(settings, project_root / LOG)
     return SparkSession.builder.config(map=settings).getOrCreate()
 
@@ -138,7 +146,7 @@ def _hush() -> None:
         PySparkLogger.getLogger(name).disabled = not is_debugging()
 
 
-def _local_settings(project_root: Path) -> dict[str, str]:
+def _local_settings(project_root: Path, tuning: str = _LAST_LONG) -> dict[str, str]:
     settings = {
         **_LOCAL_SETTINGS,
         "spark.master": os.environ.get("TIDETABLE_SPARK_MASTER", "local[*]"),
@@ -146,7 +154,7 @@ def _local_settings(project_root: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(project_root / ".cache/warehouse"),
         **delta_jars(project_root),
     }
-    options = [settings["spark.driver.extraJavaOptions"], _tuning(_LAST_LONG), quiet()]
+    options = [settings["spark.driver.extraJavaOptions"], _tuning(tuning), quiet()]
     settings["spark.driver.extraJavaOptions"] = " ".join([*options, archived(project_root)]).strip()
     return settings
 

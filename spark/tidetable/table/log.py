@@ -301,6 +301,10 @@ class Log:
     def rows(self) -> int:
         return self.files.rows
 
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
 
 def _only_names_files(action: Mapping[str, Any]) -> bool:
     """Whether it says nothing of columns, properties or rules, and of a file how many rows."""
