@@ -44,9 +44,24 @@ def airflow_database() -> None:
     subprocess.run([airflow, "db", "migrate"], check=True, capture_output=True, text=True)
 
 
+@pytest.fixture
+def connect_server(one_connect_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A Spark Connect server, and Airflow's connection to it; its address.
+
+    Other tests may have started a JVM in this process, and no process can be a client as well: the
+    one that Airflow starts for a task has no JVM.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", None)
+    return one_connect_server
+
+
 @pytest.fixture(scope="session")
-def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server, and Airflow's connection to it; its address."""
+def one_connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same for all tests of this process."""
     from rig.embedded import connections, new_token, spark_connect
     from rig.services import Services, free_port
 

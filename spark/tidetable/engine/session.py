@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import sys
+import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -132,9 +133,12 @@ def spark_session(
 
 def _configured(session: SparkSession) -> SparkSession:
     """The session with those of our settings that can still be made."""
-    for name, value in SETTINGS.items():
-        if not name.startswith(_ONLY_AT_START):
-            session.conf.set(name, value)
+    with warnings.catch_warnings():
+        # Of a setting that Spark calls deprecated, which must have our value nevertheless.
+        warnings.simplefilter("ignore", UserWarning)
+        for name, value in SETTINGS.items():
+            if not name.startswith(_ONLY_AT_START):
+                session.conf.set(name, value)
     return session
 
 

@@ -1,17 +1,14 @@
 """One verb of the command line, run on Spark by an Airflow task.
 
 `engine: submit` submits it as an application of its own to whatever master the connection names;
-`engine: connect` runs the same entry point as a client of a Spark Connect server, which saves the
-start of a JVM. What it did is read from the table of updates, so it does not matter where the
-driver ran.
+`engine: connect` runs the same command in the process of the task, as a client of a Spark Connect
+server. What it did is read from the table of updates, so it does not matter where the driver ran.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +21,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidetable.config import Engine, Index, project_root
 from tidetable.pipeline.catalog import load_entry
+from tidetable.pipeline.connect_client import run_command
 from tidetable.pipeline.endings import no_pointless_retry
 from tidetable.pipeline.links import PageLink
 
@@ -33,6 +31,11 @@ if TYPE_CHECKING:
 _JOBS = Path(__file__).resolve().parents[1] / "jobs"
 _USER_ERROR = 2
 """The exit status that says: the same call fails again until somebody changes something."""
+
+
+class Killed(BaseException):
+    """Airflow wants the task to end. No handler of errors is to take it for one of the update's;
+    Airflow itself counts it as a failure, which it may try again."""
 
 
 class SparkJob(SparkSubmitOperator):
@@ -58,20 +61,19 @@ class SparkJob(SparkSubmitOperator):
         self.verb = verb
         self.index_name = index_name
         self.arguments = list(arguments)
-        self._child: subprocess.Popen[str] | None = None
+        self._is_client = False
 
     @no_pointless_retry
     def execute(self, context: Context) -> list[dict[str, Any]]:  # type: ignore[override]
         """Runs the job on the engine that the index asks for."""
         index = load_entry(self.index_name)
         root = project_root()
-        job = _JOBS / f"{self.verb}.py"
-        arguments = [index.name, *(one for one in self.arguments if one)]
+        arguments = [index.name, *(one for one in self.arguments if one), "--json"]
         before = _version(index)
         if index.engine is Engine.CONNECT:
-            self._connect(index, root, [str(job), *arguments])
+            self._connect(index, root, arguments)
         else:
-            self._submit(index, root, job, arguments, context)
+            self._submit(index, root, arguments, context)
         done = _updates_since(index, before)
         if not done:
             self.log.info("Nothing was to be done.")
@@ -81,9 +83,7 @@ class SparkJob(SparkSubmitOperator):
 
     # -- engines -----------------------------------------------------------------------------------
 
-    def _submit(
-        self, index: Index, root: Path, job: Path, arguments: list[str], context: Context
-    ) -> None:
+    def _submit(self, index: Index, root: Path, arguments: list[str], context: Context) -> None:
         from tidetable.engine.jvm import find_java
         from tidetable.engine.session import submit_conf
 
@@ -92,8 +92,8 @@ class SparkJob(SparkSubmitOperator):
         connection = BaseHook.get_connection(self._conn_id)
         mode = str(connection.extra_dejson.get("deploy-mode", "client"))
         conf = submit_conf(root, master=connection.host or "", deploy_mode=mode)
-        self.application = str(job)
-        self.application_args = [*arguments, "--json"]
+        self.application = str(_JOBS / f"{self.verb}.py")
+        self.application_args = arguments
         self.conf = conf
         self.env_vars = {"TIDETABLE_HOME": str(root)}
         find_java()
@@ -107,23 +107,14 @@ class SparkJob(SparkSubmitOperator):
                 ) from error
             raise
 
-    def _connect(self, index: Index, root: Path, command: list[str]) -> None:
+    def _connect(self, index: Index, root: Path, arguments: list[str]) -> None:
         url = SparkConnectHook(index.connection or "spark_connect_default").get_connection_url()
         self.log.info("on the Spark Connect server %s", url.split(";")[0])
-        environment = {**os.environ, "SPARK_REMOTE": url, "TIDETABLE_HOME": str(root)}
-        self._child = subprocess.Popen(
-            [sys.executable, *command, "--json"],
-            env=environment,
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        assert self._child.stdout is not None
-        for line in self._child.stdout:
-            self.log.info(line.rstrip())
-        status = self._child.wait()
+        self._is_client = True
+        try:
+            status = run_command([self.verb, *arguments], url, root, self.log.info)
+        finally:
+            self._is_client = False
         if status == _USER_ERROR:
             raise AirflowFailException(
                 f"tidetable {self.verb} says that a retry cannot help; the log above says why."
@@ -133,8 +124,9 @@ class SparkJob(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """Ends the client as well; what it had not committed has not happened."""
-        if self._child is not None and self._child.poll() is None:
-            os.killpg(self._child.pid, signal.SIGTERM)
+        if self._is_client:
+            # Airflow calls this from a signal's handler, and would let the command go on.
+            raise Killed(f"tidetable {self.verb} was killed.")
         if self._hook is not None:
             super().on_kill()
 
