@@ -25,7 +25,7 @@ WITHOUT_JAVA := JAVA_HOME=/nonexistent/fast-tests-start-no-jvm
 CHOICES = ONCE="$(ONCE)" PORT="$(PORT)" LIMIT="$(LIMIT)"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup .ready run cluster archive env test test-fast coverage faults lint format lock release bench bench-long bench-advisor bench-fixed bench-task bench-scale clean distclean
+.PHONY: help setup .ready run cluster archive env test test-fast coverage faults lint format lock release bench bench-long bench-advisor bench-fixed bench-task bench-cold bench-run bench-scale clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; do printf '  make %-13s  %s\n' "$$target" "$$text"; done
@@ -101,6 +101,12 @@ bench-fixed: .ready ## what an update costs that has nothing to do, to bench/res
 
 bench-task: .ready ## what the Spark job of one Airflow task costs, to bench/results/task_cost.md
 	@$(WITH_JAVA) $(PYTHON) -m bench.task_cost
+
+bench-cold: .ready ## what `tidetable update` costs from a cold start, to bench/results/cold_start.md
+	@$(WITH_JAVA) $(PYTHON) -m bench.cold_start $(ARGS)
+
+bench-run: .ready ## what a run of Airflow costs, queued to validated, three indexes at once, to bench/results/run_cost.md
+	@$(WITH_JAVA) $(PYTHON) -m bench.run_cost $(ARGS)
 
 bench-scale: .ready ## the same stream at 1, 3, 10 and 30 times the rate: how does an update grow with the rows?
 	@$(WITH_JAVA) $(PYTHON) -m bench.scale
