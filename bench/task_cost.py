@@ -41,7 +41,7 @@ WAYS = {
     "plain": "spark-submit, a JVM with no options of ours",
     "quick": "the same with a JVM that is quick to start (one compiler, one collector thread)",
     "archive": "the same with Spark's classes in an archive (`make archive`): `engine: submit`",
-    "connect": "a client of a Spark Connect server: `engine: connect`",
+    "connect": "a client of a Spark Connect server in a process of its own (`SPARK_REMOTE`)",
 }
 console = Console(highlight=False)
 
