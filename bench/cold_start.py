@@ -79,7 +79,8 @@ def measured(folder: Path, rounds: int) -> dict[str, list[Cost]]:
     """What each counted command has cost, by way."""
     last = UNCOUNTED + rounds - 1
     write_source(folder / "source", range(1 - PERIOD, last + 1), ROWS)
-    homes = {way: _project(folder / f"project-{way}", with_archive=way != "bare") for way in WAYS}
+    # Java takes an archive only for the very paths of jars that it was made with: those of ROOT.
+    homes = dict.fromkeys(WAYS, ROOT) | {"bare": _without_archive(folder / "bare-project")}
     environments = {
         "bare": {"TIDETABLE_JAVA_OPTIONS": LONG},
         "archive": {"TIDETABLE_JAVA_OPTIONS": LONG},
@@ -98,15 +99,11 @@ def measured(folder: Path, rounds: int) -> dict[str, list[Cost]]:
     return costs
 
 
-def _project(home: Path, *, with_archive: bool) -> Path:
-    """A project with the jars of this checkout, and with its archive or none."""
+def _without_archive(home: Path) -> Path:
+    """A project with the jars of this checkout, and in the archive's place a file that is none."""
     (home / JARS.parent).mkdir(parents=True)
     (home / JARS).symlink_to((ROOT / JARS).resolve())
-    archive = home / ARCHIVE
-    if with_archive:
-        archive.symlink_to((ROOT / ARCHIVE).resolve())
-    else:
-        archive.touch()  # Java starts without one that does not fit
+    (home / ARCHIVE).touch()
     return home
 
 

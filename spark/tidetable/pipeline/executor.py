@@ -39,6 +39,8 @@ CLIENT = (
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.functions",
     "tidetable.cli",
+    "tidetable.output.show",
+    "tidetable.advisor.choose",
     "tidetable.engine.updater",
     "tidetable.engine.replay",
     "tidetable.engine.rebuild",
