@@ -113,7 +113,7 @@ def test_a_table_is_read_and_probed(index: Index) -> None:
 def test_of_two_commits_on_one_version_one_is_made(index: Index) -> None:
     first, second = opened(index), opened(index)
     ((_, note),) = list(first.notes())[:1]
-    gone = first.files[0]
+    gone = next(iter(first.files))
     cell = {"_g": str(gone.cell.g), "_e": str(gone.cell.e)}
     action = removal_of({"path": gone.path, "size": gone.bytes, "partitionValues": cell}, 0)
     publish(first, [action], replace(note, slot=2, previous=1, run="first", live=0), "things@1")

@@ -165,7 +165,7 @@ def test_a_stored_file_that_holds_other_rows_than_the_log_says_is_named(
     """Somebody has replaced it: every stored row has to be seen once, or nothing is committed."""
     index = made(spark, workspace, scheme={"name": "sweep", "groups": 1})
     before = log_of(index)
-    file = before.files[0]
+    file = next(iter(before.files))
     path = Path(index.table) / file.path
     table = pq.ParquetFile(path).read()
     pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)

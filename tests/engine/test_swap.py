@@ -156,10 +156,10 @@ def test_an_update_without_rows_writes_no_file(spark: SparkSession, workspace: W
     workspace.add([row(1, -0.5, 5.5)])
     index = workspace.index(scheme={"name": "sweep", "groups": 3})
     list(Updater(spark, index).catch_up(0))
-    before = log_of(index).files
+    before = list(log_of(index).files)
     (report,) = Updater(spark, index).catch_up(1)
     assert (report.slot, report.written_bytes) == (1, 0)
-    assert log_of(index).files == before
+    assert list(log_of(index).files) == before
     assert workspace.ids() == [1]
 
 

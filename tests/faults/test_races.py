@@ -98,7 +98,7 @@ def test_a_commit_while_the_rows_are_being_written_makes_the_other_start_over(
 ) -> None:
     """Too late for the fence to skip the write: it is refused when it is to be committed."""
     workspace.add([row(1, 0.5, 4), row(2, 1.5, 4)])
-    index = workspace.index(scheme={"name": "sweep", "deletion_vectors": vectors})
+    index = workspace.index(scheme={"name": "sweep", "groups": 3, "deletion_vectors": vectors})
     list(Updater(spark, index).catch_up(0))
     go_on, writing = Event(), Event()
 
