@@ -7,14 +7,14 @@ is asked of all of them is asked of the columns, and only a few are ever made in
 
 from __future__ import annotations
 
+import struct
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,12 +28,11 @@ _BOUNDS = ("insertion", "expiration", "key")
 _WHOLE = ("g", "e", "rows", "bytes", "min_insertion", "max_insertion", "min_expiration",
           "max_expiration")  # fmt: skip
 _CODE = pa.schema([("code", pa.int64())])
-_Whole = npt.NDArray[np.int64]
 
 
 def _scalar(value: int) -> pa.Scalar:
     # To make one of a number of Python's pyarrow imports pandas, which takes longer than a probe.
-    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(np.int64(value))])[0]
+    return pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(struct.pack("=q", value))])[0]
 
 
 _NONE = _scalar(0)
@@ -154,11 +153,11 @@ class Files:
     def by_cell(self) -> list[CellFiles]:
         """What the files of each cell say together, in the order of the cells."""
         table = self._sorted("g", "e")
-        whole = [_numbers(table.column(name)) for name in ("g", "e", "rows", "bytes")]
+        whole = [table.column(name).to_pylist() for name in ("g", "e", "rows", "bytes")]
         starts = _starts(*whole[:2])
-        g, e = (column[starts].tolist() for column in whole[:2])
+        g, e = ([column[start] for start in starts] for column in whole[:2])
         rows, size = (_sums(column, starts) for column in whole[2:])
-        files = np.diff(starts, append=len(self)).tolist()
+        files = [end - start for start, end in pairwise([*starts, len(self)])]
         bounds = {
             name: _bounds_of_runs(table.column(f"min_{name}"), table.column(f"max_{name}"), starts)
             for name in _BOUNDS
@@ -186,14 +185,10 @@ class Files:
 
     def rows_by(self, column: str) -> dict[Any, int]:
         """How many rows lie in the files that have each value of this column."""
-        table = self._sorted(column)
-        unknown = table.column(column).null_count  # they come last
-        known = table.slice(0, len(self) - unknown)
-        values, rows = _numbers(known.column(column)), _numbers(known.column("rows"))
-        starts = _starts(values)
-        found: dict[Any, int] = dict(zip(values[starts].tolist(), _sums(rows, starts), strict=True))
-        if unknown:
-            found[None] = _sum(table.slice(len(self) - unknown).column("rows"))
+        found: Counter[Any] = Counter()
+        values, rows = (self.table.column(name).to_pylist() for name in (column, "rows"))
+        for value, number in zip(values, rows, strict=True):
+            found[value] += number
         return found
 
     def _sorted(self, *names: str) -> pa.Table:
@@ -265,39 +260,23 @@ def _pair(said: Mapping[str, Any], bounds: str) -> Bounds | None:
     return None if low is None or high is None else (low, high)
 
 
-def _numbers(column: pa.ChunkedArray) -> _Whole:
-    """Whole numbers, none of them null. (Their own to_numpy() imports pandas, too.)"""
-    chunks = [
-        np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
-        for chunk in column.chunks
-        if len(chunk)
-    ]
-    return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
-
-
-def _starts(*columns: _Whole) -> _Whole:
+def _starts(*columns: list[int]) -> list[int]:
     """Where runs of equal values begin, in columns that are sorted."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    differs = np.zeros(len(columns[0]), np.bool_)
-    differs[0] = True
-    for column in columns:
-        differs[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(differs).astype(np.int64)
+    values = list(zip(*columns, strict=True))
+    return [i for i, one in enumerate(values) if i == 0 or one != values[i - 1]]
 
 
-def _sums(column: _Whole, starts: _Whole) -> list[int]:
+def _sums(column: list[int], starts: list[int]) -> list[int]:
     """The sum of each run."""
-    found: list[int] = np.add.reduceat(column, starts).tolist() if len(starts) else []
-    return found
+    return [sum(column[start:end]) for start, end in pairwise([*starts, len(column)])]
 
 
 def _bounds_of_runs(
-    low: pa.ChunkedArray, high: pa.ChunkedArray, starts: _Whole
+    low: pa.ChunkedArray, high: pa.ChunkedArray, starts: list[int]
 ) -> list[Bounds | None]:
     """From the least to the greatest of each run; None if one of it is not known."""
     found: list[Bounds | None] = []
-    for start, end in pairwise([*starts.tolist(), len(low)]):
+    for start, end in pairwise([*starts, len(low)]):
         least = pc.min_max(low.slice(start, end - start), skip_nulls=False)["min"].as_py()
         greatest = pc.min_max(high.slice(start, end - start), skip_nulls=False)["max"].as_py()
         found.append(None if least is None or greatest is None else (least, greatest))
