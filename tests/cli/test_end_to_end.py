@@ -63,7 +63,7 @@ def test_ctrl_c_is_one_sentence_and_what_was_committed_stays(workspace: Workspac
                 break
         os.killpg(update.pid, signal.SIGINT)  # as a terminal does it: to all that it runs
         _, told = update.communicate(timeout=120)
-    assert update.returncode == 130
+    assert update.returncode == 130, told
     announced, *stopped = told.splitlines()
     assert announced == "things: 31 commits to make; each is shown once it is made."
     assert len(stopped) == 1, told

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tidetable.cli.ending import is_interrupted
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -44,8 +46,10 @@ def run(out: Output, index: Index, reports: Iterator[UpdateReport], commits: int
                 show(report)
                 for sentence in _to_be_known(index, report):
                     out.say(sentence)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_where_it_stopped(index)) from None
+    except BaseException as error:
+        if is_interrupted(error):
+            raise KeyboardInterrupt(_where_it_stopped(index)) from None
+        raise
 
 
 def time_of(index: Index, slot: int) -> str:
