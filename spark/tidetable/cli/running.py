@@ -35,7 +35,7 @@ def is_brief(state: State | None, commits: int) -> bool:
 
     What the source holds is not known before Spark has looked: of a first load nobody can say.
     """
-    return state is not None and commits * state.log.bytes <= LITTLE_BYTES
+    return state is not None and commits * state.log.files.bytes <= LITTLE_BYTES
 
 
 def run(out: Output, index: Index, reports: Iterator[UpdateReport], commits: int) -> None:

@@ -108,17 +108,21 @@ def arranged(frame: DataFrame, arrangement: Arrangement, key: str, expires_at: s
     ).sortWithinPartitions(*order)
 
 
-def tasks_of_load(size: float, index: Index, cores: int) -> int:
-    """How many tasks write a load of so many bytes."""
+def by_range(frame: DataFrame, index: Index, size: float, cores: int) -> DataFrame:
+    """A load's rows, of so many bytes, in tasks by range of cell and key: no file tells split
+    points yet, so Spark samples."""
     tasks = max(1, ceil(size / target_file_bytes(index.target_file_size, size)))
-    return max(tasks, cores) if size > SPLIT_BYTES_MIN else tasks
+    if size > SPLIT_BYTES_MIN:
+        tasks = max(tasks, cores)
+    if tasks == 1:
+        return frame.coalesce(1)
+    return frame.repartitionByRange(tasks, CELL_G, CELL_E, quoted(index.key))
 
 
-def spread(frame: DataFrame, index: Index, tasks: int) -> DataFrame:
-    """A load's rows by range of cell and key: no file tells split points yet, so Spark samples."""
-    cells_and_key = [CELL_G, CELL_E, quoted(index.key)]
-    placed = frame.coalesce(1) if tasks == 1 else frame.repartitionByRange(tasks, *cells_and_key)
-    return placed.sortWithinPartitions(*cells_and_key, quoted(expiry_column(index)))
+def spread(frame: DataFrame, index: Index, size: float, cores: int) -> DataFrame:
+    """The same, sorted in each task."""
+    order = [CELL_G, CELL_E, quoted(index.key), quoted(expiry_column(index))]
+    return by_range(frame, index, size, cores).sortWithinPartitions(*order)
 
 
 def task_column(arrangement: Arrangement, key: Column) -> Column:

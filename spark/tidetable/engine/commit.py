@@ -21,16 +21,9 @@ from tidetable.core.file_size import target_file_bytes
 from tidetable.core.plan import Action, Plan, Route
 from tidetable.core.schemes import Scheme
 from tidetable.engine import swap
-from tidetable.engine.arrange import (
-    Arrangement,
-    arrange,
-    arranged,
-    key_ranges,
-    spread,
-    tasks_of_load,
-)
+from tidetable.engine.arrange import Arrangement, arrange, arranged, key_ranges, spread
 from tidetable.engine.parts import Written
-from tidetable.engine.planned import Planned
+from tidetable.engine.planned import Planned, read_again
 from tidetable.engine.reuse import handed_over
 from tidetable.engine.row_size import size_of
 from tidetable.engine.session import cores
@@ -207,8 +200,7 @@ def laid_out(
     """
     per_row = row_bytes(log)
     if per_row is None:
-        size = size_of(frame, sum(new.values()))
-        return spread(frame, index, tasks_of_load(size, index, cores(spark)))
+        return spread(frame, index, size_of(frame, sum(new.values())), cores(spark))
     sizes = sizes_after(log, plan, {cell: rows * per_row for cell, rows in new.items()}, expired)
     kept = kept_bytes(log, plan.last, expired)
     groups = len({cell.e for cell in index.build_scheme().cells() if not cell.is_log})
@@ -258,15 +250,6 @@ def kept_bytes(log: Log, last: int, expired: int) -> dict[Cell, int]:
         cell: int(state.bytes * (living if cell in dying else 1.0))
         for cell, state in log.cells.items()
     }
-
-
-def read_again(plan: Plan, log: Log) -> list[Cell]:
-    """Rewritten cells that hold a live row; of the others only the files have to go."""
-    return [
-        cell
-        for cell in plan.cells(Action.REWRITE)
-        if cell in log.cells and log.cells[cell].some_live(plan.last)
-    ]
 
 
 def write_commit(

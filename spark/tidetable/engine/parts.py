@@ -35,7 +35,9 @@ from tidetable.core.errors import Replay
 from tidetable.core.file_size import target_file_bytes
 from tidetable.core.plan import Action, Plan
 from tidetable.engine import swap
-from tidetable.engine.arrange import Arrangement, task_column
+from tidetable.engine.arrange import Arrangement, by_range, task_column
+from tidetable.engine.planned import read_again
+from tidetable.engine.session import cores
 from tidetable.engine.source import reading
 from tidetable.engine.sql import quoted
 from tidetable.engine.staging import BatchCounts, expiry_column
@@ -197,15 +199,10 @@ def loaded(
     last: int,
     rows: DataFrame,
     size: float,
-    tasks: int,
     run: str,
 ) -> Iterator[Written]:
-    """The files of a load of so many bytes, as `written`. No file tells split points yet, so Spark
-    samples."""
-    if tasks == 1:
-        rows = rows.coalesce(1)
-    else:
-        rows = rows.repartitionByRange(tasks, CELL_G, CELL_E, quoted(index.key))
+    """The files of a load of so many bytes, as `written`."""
+    rows = by_range(rows, index, size, cores(spark))
     with _run(spark, _recipe(spark, index, log, last, run, None, size), rows) as (found, _):
         yield found
 
@@ -309,12 +306,7 @@ def _parts(log: Log, plan: Plan, arrangement: Arrangement) -> Iterator[list[Part
 
 def files_read(log: Log, plan: Plan) -> Files:
     """The files whose live rows are written again."""
-    cells = {
-        cell
-        for cell in plan.cells(Action.REWRITE)
-        if cell in log.cells and log.cells[cell].some_live(plan.last)
-    }
-    return log.files.of(cells)
+    return log.files.of(read_again(plan, log))
 
 
 def _check_seen(

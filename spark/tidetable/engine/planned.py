@@ -72,6 +72,15 @@ class Planned:
         return "rows of another cell" if self.places.is_wrong(file) else None
 
 
+def read_again(plan: Plan, log: Log) -> list[Cell]:
+    """Rewritten cells that hold a live row; of the others only the files have to go."""
+    return [
+        cell
+        for cell in plan.cells(Action.REWRITE)
+        if cell in log.cells and log.cells[cell].some_live(plan.last)
+    ]
+
+
 def _rows_by_cell(plan: Plan, log: Log, new: Mapping[Cell, int]) -> dict[Cell, tuple[int, int]]:
     """New rows, and the stored ones that are written again: exactly, where none of these expires
     and all go one way."""

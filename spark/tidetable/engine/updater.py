@@ -21,7 +21,7 @@ from tidetable.core.errors import Replay, TransientError, UserError
 from tidetable.core.plan import Action, Plan
 from tidetable.core.schemes import Scheme
 from tidetable.engine import parts
-from tidetable.engine.arrange import spread, tasks_of_load
+from tidetable.engine.arrange import spread
 from tidetable.engine.commit import (
     Change,
     LostRace,
@@ -571,16 +571,15 @@ class Updater:
             return nullcontext(None)
         if parts.can_load(self.spark, log):
             return self._loaded(log, rows, note.slot, note.live, note.run)
-        tasks = tasks_of_load(size_of(rows, note.live), self.index, cores(self.spark))
-        return nullcontext(spread(rows.drop(REASON), self.index, tasks))
+        size = size_of(rows, note.live)
+        return nullcontext(spread(rows.drop(REASON), self.index, size, cores(self.spark)))
 
     def _loaded(
         self, log: Log, rows: DataFrame, last: int, number: int, run: str
     ) -> AbstractContextManager[parts.Written]:
         """The files of so many rows that come into a table without any."""
         size = size_of(rows, number)
-        tasks = tasks_of_load(size, self.index, cores(self.spark))
-        return parts.loaded(self.spark, self.index, log, last, rows, size, tasks, run)
+        return parts.loaded(self.spark, self.index, log, last, rows, size, run)
 
     def _create(self, schema: StructType) -> None:
         """Makes the table; if the scheme is auto, with what the advisor chooses."""

@@ -152,7 +152,10 @@ class Files:
     @cached_property
     def by_cell(self) -> list[CellFiles]:
         """What the files of each cell say together, in the order of the cells."""
-        table = self._sorted("g", "e")
+        # Arrow's own grouping comes with its readers of whole folders, which take longer to import
+        # than a probe takes.
+        order = pc.sort_indices(self.table, sort_keys=[("g", "ascending"), ("e", "ascending")])
+        table = self.table.take(order)
         whole = [table.column(name).to_pylist() for name in ("g", "e", "rows", "bytes")]
         starts = _starts(*whole[:2])
         g, e = ([column[start] for start in starts] for column in whole[:2])
@@ -190,13 +193,6 @@ class Files:
         for value, number in zip(values, rows, strict=True):
             found[value] += number
         return found
-
-    def _sorted(self, *names: str) -> pa.Table:
-        # Arrow's own grouping comes with its readers of whole folders, which take longer to import
-        # than a probe takes.
-        return self.table.take(
-            pc.sort_indices(self.table, sort_keys=[(name, "ascending") for name in names])
-        )
 
     # -- some of them ----------------------------------------------------------------------------
 

@@ -262,7 +262,7 @@ class Log:
     @cached_property
     def files(self) -> Files:
         """All files of this version with what their statistics say."""
-        # Not on the way of a probe, which asks for none of it.
+        # Here, for those who ask a log for its commits only.
         import pyarrow.compute as pc
 
         from tidetable.table.files import Files
@@ -300,10 +300,6 @@ class Log:
     @property
     def rows(self) -> int:
         return self.files.rows
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.bytes for file in self.files)
 
 
 def _only_names_files(action: Mapping[str, Any]) -> bool:
